@@ -25,8 +25,8 @@ _OPENING: Final = """\
 # Commands
 
 What `--help` says of each. A command that was given wrongly says so in one line and ends with
-status 2; one that could not do what was asked, with status 1. `paddock` and `paddock acl` without
-arguments print their help, and end with status 2.
+status 2; one that could not do what was asked, with status 1. `paddock`, `paddock acl` and
+`paddock cluster` without arguments print their help, and end with status 2.
 """
 
 

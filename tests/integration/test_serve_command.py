@@ -155,7 +155,7 @@ def test_each_key_that_is_not_used_gets_one_warning_line(tmp_path: Path) -> None
         status, errors = server.stop()
     assert status == 0
     first, second = errors.splitlines()
-    unused = "is not used by this server: it runs alone, without an ensemble"
+    unused = "is not used by this server: it has no links to other servers"
     assert first == f"paddock: warning: {config}:2: key 'initLimit' {unused}"
     assert second == f"paddock: warning: {config}:3: key 'server.1' {unused}"
 

@@ -20,7 +20,7 @@ from tests.support import wire
 from tests.support.records import INT, Code
 
 DEADLINE_S = 30.0
-UNIT = Path(__file__).parents[2] / "packaging" / "systemd" / "paddock.service"
+UNITS = Path(__file__).parents[2] / "packaging" / "systemd"
 PROGRAM = "/opt/paddock/bin/paddock"
 CREATES = [rq.create(f"/n{number}") for number in range(2000)]
 
@@ -88,11 +88,20 @@ Start = Callable[..., Service]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is missing")
-def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
-    unit = tmp_path / UNIT.name
+@pytest.mark.parametrize(
+    ("name", "instance", "command"),
+    [
+        ("paddock.service", "paddock.service", "serve"),
+        ("paddock@.service", "paddock@2182.service", "serve --port %i"),
+    ],
+)
+def test_a_unit_is_one_that_systemd_understands(
+    tmp_path: Path, name: str, instance: str, command: str
+) -> None:
+    unit = tmp_path / instance
     program = Path(sys.executable).parent / "paddock"
-    text = UNIT.read_text(encoding="utf-8")
-    assert f"ExecStart={PROGRAM} serve\n" in text
+    text = (UNITS / name).read_text(encoding="utf-8")
+    assert f"ExecStart={PROGRAM} {command}\n" in text
     unit.write_text(text.replace(PROGRAM, str(program)), encoding="utf-8")
     result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)],
@@ -100,6 +109,16 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
         text=True,
     )
     assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+def test_servers_of_one_machine_run_as_safely_as_a_single_one() -> None:
+    # What they may do is the same, but for the names of users and folders.
+    alone, several = (
+        (UNITS / name).read_text(encoding="utf-8").partition("# Nothing but its data")[2]
+        for name in ("paddock.service", "paddock@.service")
+    )
+    assert "CapabilityBoundingSet=\n" in alone
+    assert several == alone
 
 
 def test_its_manager_hears_when_it_serves_and_when_it_stops(start: Start, tmp_path: Path) -> None:

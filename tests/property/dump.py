@@ -42,7 +42,43 @@ def dump(machine: StateMachine) -> dict[str, Any]:
         "quotas": sorted(quota.governed for quota in tree.quotas),
         "data_bytes": tree.data_bytes,
         "digest": machine.digest(),
+        "shared": dump_shared(machine),
     }
+
+
+def dump_shared(machine: StateMachine) -> dict[str, Any] | None:
+    """Return what only servers have that share a log."""
+    roster, sessions = machine.roster, machine.sessions
+    if roster is None:
+        assert not any(session.owner for session in sessions.by_id.values())
+        assert sessions.digest == 0
+        return None
+    assert sessions.digest == sum(session.term() for session in sessions.by_id.values())
+    assert roster.held_count == sum(len(member.held) for member in roster.members.values())
+    fields = (
+        *("service", "last_join", "rules", "index", "revision", "last_boot", "last_number"),
+        *("ended", "addresses"),
+    )
+    of_member = (
+        *("number", "boot", "next", "last_index", "held", "rules_max", "address", "settings"),
+        *("version", "lag"),
+    )
+    return {
+        "members": [
+            (boot, {name: _in_order(getattr(member, name)) for name in of_member})
+            for boot, member in roster.members.items()
+        ],
+        "roster": {name: _in_order(getattr(roster, name)) for name in fields},
+        "owners": {session.id: session.owner for session in sessions.by_id.values()},
+        "digest": machine.shared_digest(),
+    }
+
+
+def _in_order(value: object) -> object:
+    """Return a copy in which the order counts."""
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(value) if isinstance(value, list) else value
 
 
 def dump_node(node: Node) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _SECTIONS = {
     },
     "Run a server": {
         "serve": ("commands.serve:serve", "Run a server."),
+        "cluster": ("commands.cluster:cluster", "Run several servers as one service."),
         "status": ("commands.status:command", "Show how servers are, live."),
         "bench": ("commands.bench:command", "Measure how fast a service is."),
         "backup": (
@@ -164,7 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if context is not None and isinstance(error, click.NoSuchOption):
             said += _what_is_meant(error.option_name, context)
         elif context is not None and isinstance(context.command, click.Group):
-            said += f" There are {' and '.join(context.command.list_commands(context))}."
+            *names, last = context.command.list_commands(context)
+            said += f" There are {', '.join(names)} and {last}."
         click.echo(f"paddock: {said}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:

@@ -10,10 +10,13 @@ import base64
 import codecs
 import contextlib
 import json
+import shlex
+import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
@@ -65,6 +68,19 @@ def one_line() -> Iterator[None]:
         raise CannotBeDone(
             reason if error.filename is None else f"{error.filename}: {reason}"
         ) from None
+
+
+def own_command() -> str:
+    """Return how to call this command, also in an environment that is not activated."""
+    script = Path(sys.executable).with_name("paddock")
+    if shutil.which("paddock") is not None:
+        return "paddock"
+    if not script.is_file():
+        return f"{shlex.quote(sys.executable)} -m paddock"
+    # Below the folder that we are in, if that is still there.
+    with contextlib.suppress(OSError, ValueError):
+        script = script.relative_to(Path.cwd())
+    return shlex.quote(str(script))
 
 
 def owner_text(stat: Stat) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
 from paddock.log.file.disk import Disk
-from paddock.log.interface import Log, LogError
+from paddock.log.interface import Log, LogError, SharedLog
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
@@ -27,17 +27,21 @@ from paddock.server.connections.ports import address_of, explained, start_listen
 from paddock.server.durability.log_recovery import LogRecovery
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored, restore_newest
+from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX, Pacing
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.watches import Watches
-from paddock.storage.replay import within_memory
+from paddock.storage.replay import Replay, within_memory
 from paddock.storage.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
+    from paddock.log.etcd.store import Store
     from paddock.server.admin.http import AdminServer
+    from paddock.server.cluster.cluster import Cluster
+    from paddock.server.config.log_url import LogUrl
     from paddock.server.tls.ports import TlsPorts
 
 logger: Final = logging.getLogger(__name__)
@@ -45,6 +49,9 @@ logger: Final = logging.getLogger(__name__)
 # Seconds that a stop waits at most for clients that do not take their last replies.
 _LAST_REPLIES: Final = 15.0
 _LAST_REPLIES_LOGGED_AFTER: Final = 0.5
+# Snapshots that a server keeps that shares its log.
+_CACHED_SNAPSHOTS: Final = 2
+_NEVER: Final = 1 << 62
 # Descriptors that are not connections: the log, snapshots, listeners, Python's own.
 _DESCRIPTORS_RESERVED: Final = 64
 
@@ -61,6 +68,9 @@ class Server:
     is the clock by which work is shared out and the time of day is checked; the default is the
     loop's time, which on some loops stands still within a pass.
 
+    Where servers share a log in etcd, `lease_clock` is a clock that goes on while the machine
+    sleeps, and `store` is the etcd; the default is the one of the configuration.
+
     If the machine cannot hold the state, no client is served any more, and `on_fatal` is called: a
     process that only serves ends then, at once.
     """
@@ -74,6 +84,8 @@ class Server:
         disk: Disk | None = None,
         on_fatal: Callable[[], None] | None = None,
         monotonic: Callable[[], float] | None = None,
+        lease_clock: Callable[[], float] | None = None,
+        store: Store | None = None,
     ) -> None:
         self._config = config
         self._wall_clock_ms = wall_clock_ms
@@ -81,6 +93,11 @@ class Server:
         self._random_bytes = random_bytes
         self._disk = disk
         self._on_fatal = on_fatal
+        self._lease_clock = lease_clock
+        self._store = store
+        # Called when a shared log cannot be followed any more.
+        self.on_lost: Callable[[LogError], None] | None = None
+        self._cluster: Cluster | None = None
         self._engine: Engine | None = None
         self._audit: AuditLog | None = None
         self._core: Core | None = None
@@ -162,9 +179,8 @@ class Server:
 
     async def stop(self) -> None:
         """Close the port, answer what is in flight, write a snapshot, release everything."""
-        core, recovery = self._core, self._recovery
+        core = self._core
         assert core is not None, "the server has not been started"
-        assert recovery is not None
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
@@ -179,7 +195,12 @@ class Server:
         core.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
-        await recovery.stop()
+        if self._recovery is not None:
+            await self._recovery.stop()
+        if self._cluster is not None:
+            await self._cluster.spread_clients()
+            await self._await_last_replies(core)
+            await self._cluster.leave()
         for connection in list(core.connections):
             connection.hold()
         await core.proposer.drain()
@@ -187,12 +208,16 @@ class Server:
             await self._stop_failed(core)
             return
         drained = loop.time() - begun
-        # The log may have failed just now.
-        await recovery.stop()
+        if self._recovery is not None:
+            # The log may have failed just now.
+            await self._recovery.stop()
         for connection in list(core.connections):
             connection.close()
         if self._snapshotter is not None:
-            await self._snapshotter.close()
+            if self._engine is not None and self._engine.keeps_snapshots():
+                await self._snapshotter.close()
+            else:
+                await self._snapshotter.give_up()
         await self._await_last_replies(core)
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
@@ -259,12 +284,16 @@ class Server:
         begun = loop.time()
         engine = await self._open_resources()
         _log_start(config)
-        log = engine.open()
-        restored, replica = within_memory(
-            "what is stored", lambda: self._load(log, engine.snapshots)
-        )
+        log: Log | SharedLog
+        if config.shared_log is not None:
+            log, restored, replica = await self._load_shared(engine, config.shared_log)
+        else:
+            own = log = engine.open()
+            restored, replica = within_memory(
+                "what is stored", lambda: self._load(own, engine.snapshots)
+            )
         load_seconds = loop.time() - begun
-        if engine.snapshots is not None:
+        if engine.snapshots is not None or config.shared_log is not None:
             _log_loaded(restored, load_seconds)
         core = self._assemble(log, engine.snapshots, restored, replica)
         secure = self.secure_address
@@ -284,6 +313,9 @@ class Server:
         core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
+        if self._cluster is not None:
+            await self._cluster.join()
+            core.is_open = True
         if self._listener is not None:
             assert config.port is not None
             with explained(config.host, config.port):
@@ -330,19 +362,45 @@ class Server:
             self._audit = AuditLog(file, config.log_format, self._wall_clock_ms)
         return engine
 
-    def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
-        """Bring a replica to the end of the log."""
+    async def _load_shared(
+        self, engine: Engine, url: LogUrl
+    ) -> tuple[SharedLog, Restored, Replica]:
+        """Bring a replica to the end of a log that several servers share."""
+        # Imported only where it is asked for, as is what speaks with etcd.
+        from paddock.server.cluster.cluster import Cluster
+        from paddock.server.cluster.connection import open_store
+
+        config = self._config
+        store = open_store(config, url) if self._store is None else self._store
+        clock = self._lease_clock or self._monotonic or asyncio.get_running_loop().time
+        self._cluster = Cluster(config, store, clock, self._random_bytes, engine.cache)
+        self._cluster.on_lost = self.on_lost
+        replica = await self._cluster.load(self._make_replica, engine.open_cache())
+        restored = Restored(replica.replay, replica.replay.index, replica.machine.zxid)
+        return self._cluster.log, restored, replica
+
+    def _make_replica(self, replay: Replay) -> Replica:
         config = self._config
         watches = Watches(
             config.max_watches_per_session, config.max_watch_bytes_per_session, config.max_watches
         )
+        replica = Replica(replay, watches, Statistics(), self._monotonic)
+        replica.on_fatal = self._fail
+        return replica
+
+    def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
+        """Bring a replica to the end of the log."""
         restored = restore_newest(log, store)
-        replica = Replica(restored.replay, watches, Statistics(), self._monotonic)
+        replica = self._make_replica(restored.replay)
         replica.follow(log)
         return restored, replica
 
     def _assemble(
-        self, log: Log, store: SnapshotStore | None, restored: Restored, replica: Replica
+        self,
+        log: Log | SharedLog,
+        store: SnapshotStore | None,
+        restored: Restored,
+        replica: Replica,
     ) -> Core:
         """Assemble the parts that serve the state."""
         config, machine = self._config, replica.machine
@@ -352,17 +410,24 @@ class Server:
             replica, log, clock.time_ms, config.max_requests, config.max_request_bytes
         )
         proposer.slow_sync = config.slow_sync_ms / 1000
+        cluster = self._cluster
+        if cluster is not None:
+            proposer.pacing = Pacing(monotonic, SHARED_BATCH_BYTES_MAX)
+            proposer.drop()
         if self._audit is not None:
             replica.on_entry = self._audit.take
         if store is not None:
+            assert self._engine is not None
+            # Without a data folder, snapshots are taken for etcd alone.
+            is_kept = self._engine.keeps_snapshots()
             self._snapshotter = Snapshotter(
                 replica,
-                log,
+                None if cluster is not None else cast(Log, log),
                 store,
-                config.snapshot_every,
-                config.purge_retain_count if config.purge_interval_hours else None,
+                config.snapshot_every if is_kept else _NEVER,
+                self._retained(),
                 restored,
-                config.snapshot_every_kib << 10,
+                config.snapshot_every_kib << 10 if is_kept else 0,
             )
             replica.on_applied = self._snapshotter.look
         self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)
@@ -373,11 +438,24 @@ class Server:
             self._wall_clock_ms,
             self._random_bytes,
             monotonic,
+            None if cluster is None else cluster.lease,
         )
-        self._recovery = LogRecovery(self._core, log)
-        proposer.on_unknown = self._recovery.begin
-        replica.on_fatal = self._fail
+        if cluster is None:
+            self._recovery = LogRecovery(self._core, cast(Log, log))
+            proposer.on_unknown = self._recovery.begin
+        else:
+            self._core.is_open = False
+            assert self._snapshotter is not None
+            cluster.assemble(self._core, self._reaper, self._snapshotter)
         return self._core
+
+    def _retained(self) -> int | None:
+        """Return how many snapshots a purge leaves; None never purges."""
+        config = self._config
+        if config.shared_log is not None:
+            # A cache: the log is not purged with it.
+            return _CACHED_SNAPSHOTS
+        return config.purge_retain_count if config.purge_interval_hours else None
 
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
@@ -427,11 +505,14 @@ class Server:
                 await server.close()
         if self._listener is not None:
             self._listener.close()
+        if self._cluster is not None:
+            await self._cluster.close()
         # These wait for threads.
         for kept in (self._audit, self._engine):
             if kept is not None:
                 await self._in_thread(kept.close)
         self._admin = self._secure = self._listener = self._audit = self._engine = None
+        self._cluster = None
 
 
 def _log_start(config: ServerConfig) -> None:

@@ -2,6 +2,9 @@
 
 A restore through the control socket stops the server as usual, swaps the data, and starts a new
 server. Clients see a short outage. If the new state cannot be served, the old one is restored.
+
+A server whose shared log was trimmed before it had read it is replaced as well: the next one begins
+with a snapshot. Any other loss of the log ends the process.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Final, TypeVar
 from paddock import __version__
 from paddock.errors import PaddockError
 from paddock.log.file.disk import Disk
+from paddock.log.interface import LogError, TrimmedError
 from paddock.server.admin.control_socket import ControlError, ControlSocket, Message
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
@@ -58,6 +62,7 @@ class Supervisor:
         self._over = asyncio.Event()
         # Why no server could be started.
         self._failure: BaseException | None = None
+        self._replacement: asyncio.Task[None] | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -104,10 +109,38 @@ class Supervisor:
     async def _start_server(self) -> None:
         server = self._make_server(self._config)
         server.admin_limits = self._admin_limits
+        server.on_lost = self._lose
         await server.start()
         # The garbage collector is not to scan all the nodes again.
         gc.freeze()
         self._server = server
+
+    def _lose(self, error: LogError) -> None:
+        """Replace a server that lost its log, if the next one can do better."""
+        if isinstance(error, TrimmedError):
+            self._replacement = asyncio.get_running_loop().create_task(self._start_again())
+        else:
+            self._end(error)
+
+    async def _start_again(self) -> None:
+        async with self._busy:
+            server, self._server = self._server, None
+            try:
+                if server is not None:
+                    await server.stop()
+                    del server
+                    gc.unfreeze()
+                    gc.collect()
+                    await self._start_server()
+            except BaseException as error:
+                self._end(error)
+                if not isinstance(error, PaddockError | OSError):
+                    raise
+
+    def _end(self, error: BaseException) -> None:
+        """End the process: one that serves no client must not stay."""
+        self._failure = error
+        self._over.set()
 
     async def _answer(self, request: Message) -> Message:
         command = request.get("command")
@@ -132,9 +165,7 @@ class Supervisor:
             try:
                 done, problem = await self._replace(folder, staged)
             except BaseException as error:
-                # Whatever it was: a process that serves no client must not stay.
-                self._failure = error
-                self._over.set()
+                self._end(error)
                 if not isinstance(error, PaddockError | OSError):
                     raise
                 raise ControlError(f"no server could be started any more: {error}") from error

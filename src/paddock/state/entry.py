@@ -32,6 +32,15 @@ ACL_ENTRIES_MAX: Final = 5_000
 ATTACH: Final = -12
 EXPIRE: Final = -13
 REAP: Final = -14
+# Those of servers that share a log; see `paddock.state.membership`.
+JOIN: Final = -15
+LEAVE: Final = -16
+DEPOSE: Final = -17
+RAISE_RULES: Final = -18
+EPOCH: Final = -19
+# A client's sync: takes no zxid, and answers with its body.
+SYNC: Final = -20
+FORGET: Final = -21
 
 # What the server's configuration says, stamped so that a replay does not depend on it.
 EXTENDED_TYPES: Final = 1

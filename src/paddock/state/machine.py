@@ -5,10 +5,15 @@ refused one had begun, and does the same each time. What depends on the machine 
 is raised: the entry is durable and may succeed elsewhere or later, so this state must not be used
 any more. A write takes a zxid whether it succeeds or not, as upstream; what the server decides on
 its own (attaching a connection, a condition that no longer holds) takes none.
+
+Servers that share a log share a state with a roster. There, each batch names its proposer first
+(`begin_batch`), and what a proposer has written that is no member is answered SESSION_MOVED and
+has no effect, unless it is its JOIN.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
@@ -37,9 +42,24 @@ from paddock.protocol.requests import (
     VersionRequest,
 )
 from paddock.state import multi
-from paddock.state.entry import ATTACH, EXPIRE, REAP, Entry, Refused
+from paddock.state.entry import (
+    ATTACH,
+    DEPOSE,
+    EPOCH,
+    EXPIRE,
+    FORGET,
+    JOIN,
+    LEAVE,
+    RAISE_RULES,
+    REAP,
+    SYNC,
+    Entry,
+    Refused,
+)
+from paddock.state.membership import Membership
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.quota import Fault, Notice
+from paddock.state.roster import Roster, RosterChange
 from paddock.state.sessions import ATTACHED, ENDED, OPENED, Session, SessionChange, Sessions
 from paddock.state.tree import Tree
 
@@ -47,10 +67,24 @@ PASSWORD_BYTES: Final = 16
 # The body of ATTACH under former rules: a timeout.
 _ATTACH_BYTES_BEFORE: Final = 4
 
+# A digest is written as a positive number of 64 bits.
+_DIGEST_MASK: Final = (1 << 63) - 1
+
 MACHINE_ERRORS: Final = (MemoryError, RecursionError, OSError)
 """What does not come from an entry but from where it is applied."""
 
-_DECISIONS: Final[dict[int, str]] = {ATTACH: "attach", EXPIRE: "expire", REAP: "reap"}
+_DECISIONS: Final[dict[int, str]] = {
+    ATTACH: "attach",
+    EXPIRE: "expire",
+    REAP: "reap",
+    JOIN: "join",
+    LEAVE: "leave",
+    DEPOSE: "depose",
+    RAISE_RULES: "raise rules",
+    EPOCH: "epoch",
+    SYNC: "sync",
+    FORGET: "forget",
+}
 
 
 @mypyc_attr(acyclic=True)
@@ -92,6 +126,53 @@ class StateMachine:
         self._operations = Operations(self.tree)
         # What the entry that is being applied made of a session.
         self._session_change: SessionChange | None = None
+        # The servers that share the log; None on a single server.
+        self.roster: Roster | None = None
+        self._membership: Membership | None = None
+        # Who has proposed the batch that is being applied, and its join number; 0 if it has none.
+        self._proposer = b""
+        self._owner = 0
+
+    def share(self, service: bytes) -> None:
+        """Become the state of a service that several servers share: one without members yet."""
+        self.adopt_roster(Roster(service))
+
+    def adopt_roster(self, roster: Roster) -> None:
+        """Take over a roster; the sessions are there already."""
+        self.roster = roster
+        self._membership = Membership(roster, self.sessions)
+        self.sessions.adopt_digest()
+
+    def begin_batch(self, boot: bytes) -> None:
+        """Say who has proposed the entries that follow. Only where servers share a log."""
+        assert self.roster is not None
+        member = self.roster.members.get(boot)
+        self._proposer = boot
+        self._owner = 0 if member is None else member.number
+
+    def take_roster_change(self) -> RosterChange | None:
+        """Take the next thing that became of the roster; None if there is no other one.
+
+        A JOIN that replaces a member makes two.
+        """
+        membership = self._membership
+        return membership.changes.pop(0) if membership is not None and membership.changes else None
+
+    def shared_digest(self) -> int:
+        """Return the digest of a shared state: of its nodes, sessions and members.
+
+        It is for use between two records of the log, when all that was released is applied.
+        """
+        assert self.roster is not None
+        writer = BytesWriter()
+        write_i64_be(writer, self.tree.digest())
+        write_i64_be(writer, self.sessions.digest & _DIGEST_MASK)
+        write_i64_be(writer, self.sessions.last_id)
+        write_i64_be(writer, self.zxid)
+        write_i64_be(writer, self.time_ms)
+        self.roster.write_digest(writer)
+        found = blake2b(writer.getvalue(), digest_size=8).digest()
+        return int.from_bytes(found, "big") & _DIGEST_MASK
 
     def adopt(self, tree: Tree) -> None:
         """Take over a tree that came out of a snapshot."""
@@ -103,11 +184,17 @@ class StateMachine:
 
     def apply(self, entry: Entry) -> Outcome:
         """Carry out an entry, whatever it is."""
+        operation = entry.operation
+        if self.roster is not None:
+            if self._owner == 0 and operation != JOIN:
+                return Outcome(SESSION_MOVED, self.zxid, b"", [], None)
+            if entry.time_ms < self.time_ms:
+                # Each server has a clock of its own.
+                entry.time_ms = self.time_ms
+        if operation <= ATTACH and operation >= FORGET:
+            return self._decide(entry) if operation >= REAP else self._change_roster(entry)
         if entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms
-        operation = entry.operation
-        if operation in (ATTACH, EXPIRE, REAP):
-            return self._decide(entry)
         zxid = self.zxid + 1
         operations = self._operations
         operations.begin(entry, zxid)
@@ -188,6 +275,8 @@ class StateMachine:
 
     def _decide(self, entry: Entry) -> Outcome:
         """Carry out what the server decided on its own, if its condition still holds."""
+        if entry.time_ms > self.time_ms:
+            self.time_ms = entry.time_ms
         zxid = self.zxid + 1
         operations = self._operations
         operations.begin(entry, zxid)
@@ -226,6 +315,41 @@ class StateMachine:
             self._take_session_change(),
         )
 
+    def _change_roster(self, entry: Entry) -> Outcome:
+        """Carry out what servers that share a log agree on; it takes no zxid."""
+        membership = self._membership
+        if membership is None:
+            return Outcome(UNIMPLEMENTED, self.zxid, b"", [], None)
+        error = OK
+        body = b""
+        notice: Notice | None = None
+        try:
+            if entry.operation == SYNC:
+                if entry.session:
+                    self._check_session(entry)
+                    # A client's is answered with its path.
+                    reader = Reader(entry.body)
+                    reader.skip()
+                    body = entry.body[: reader.position]
+                else:
+                    body = entry.body
+            else:
+                error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
+                # It may have become a member, or be none any more.
+                self.begin_batch(self._proposer)
+        except Refused as refusal:
+            error = refusal.code
+        except DecodeError:
+            error = MARSHALLING_ERROR
+        except MACHINE_ERRORS:
+            raise
+        except Exception as problem:
+            error = SYSTEM_ERROR
+            notice = _fault(entry.operation, problem)
+        if error == OK and entry.time_ms > self.time_ms:
+            self.time_ms = entry.time_ms
+        return Outcome(error, self.zxid, body, [], notice)
+
     def _take_session_change(self) -> SessionChange | None:
         change = self._session_change
         if change is not None:
@@ -243,8 +367,14 @@ class StateMachine:
                 return RUNTIME_INCONSISTENCY
             if not session.admits(password):
                 return SESSION_EXPIRED
+        is_shared = self.roster is not None
+        if is_shared:
+            self.sessions.digest -= session.term()
         session.timeout_ms = timeout_ms
         session.generation += 1
+        if is_shared:
+            session.owner = self._owner
+            self.sessions.digest += session.term()
         self._session_change = session.changed(ATTACHED)
         return OK
 
@@ -258,15 +388,22 @@ class StateMachine:
     def _create_session(self, entry: Entry) -> bytes:
         reader = Reader(entry.body)
         timeout_ms = reader.int32()
-        # Under former rules the proposer gave the id.
-        id = entry.session or self.sessions.next_id(self.time_ms)
+        # Under former rules, which no shared log has, the proposer gave the id.
+        id = entry.session if self.roster is None else 0
+        id = id or self.sessions.next_id(self.time_ms)
         session = self.sessions.open(id, reader.string(), timeout_ms)
+        if self.roster is not None:
+            session.owner = self._owner
+            self.sessions.digest += session.term()
         self._session_change = session.changed(OPENED)
         return b""
 
     def _end_session(self, session: int) -> None:
         self._operations.delete_ephemerals(session)
-        self._session_change = self.sessions.by_id.pop(session).changed(ENDED)
+        ended = self.sessions.by_id.pop(session)
+        if self.roster is not None:
+            self.sessions.digest -= ended.term()
+        self._session_change = ended.changed(ENDED)
 
 
 def session_body(timeout_ms: int, password: bytes) -> bytes:

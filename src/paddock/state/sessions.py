@@ -7,13 +7,18 @@ so nothing from an abandoned connection can land after its client has come back 
 Whether a session is opened, attached or over is decided when the entry that asks for it is applied:
 its id, its password and its generation are those of the log. The outcome says what became of the
 session (`SessionChange`).
+
+Where servers share a log, a session has an owner: the member that has attached its client last, or
+has inherited it. The owner alone may say that it was silent for too long.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from hmac import compare_digest
 from typing import Final
 
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import mypyc_attr
 
 # What may become of a session.
@@ -42,18 +47,32 @@ class SessionChange:
 class Session:
     """One client's session."""
 
-    __slots__ = ("generation", "id", "password", "timeout_ms")
+    __slots__ = ("generation", "id", "owner", "password", "timeout_ms")
 
-    def __init__(self, id: int, password: bytes, timeout_ms: int, generation: int) -> None:
+    def __init__(
+        self, id: int, password: bytes, timeout_ms: int, generation: int, owner: int = 0
+    ) -> None:
         self.id = id
         self.password = password
         self.timeout_ms = timeout_ms
         # How often a connection was attached. Invariant: at least 1.
         self.generation = generation
+        # The join number of a member; 0 on a single server, or if no member is left.
+        self.owner = owner
 
     def admits(self, password: bytes) -> bool:
         """Return whether this is its password, in a time that does not depend on that."""
         return compare_digest(self.password, password)
+
+    def term(self) -> int:
+        """Return what it contributes to the digest of all sessions."""
+        writer = BytesWriter()
+        write_i64_be(writer, self.id)
+        write_i64_be(writer, self.owner)
+        write_i64_be(writer, self.generation)
+        write_i32_be(writer, self.timeout_ms)
+        writer.write(self.password)
+        return int.from_bytes(blake2b(writer.getvalue(), digest_size=8).digest(), "big")
 
     def changed(self, kind: int) -> SessionChange:
         return SessionChange(kind, self.id, self.generation, self.timeout_ms)
@@ -66,6 +85,8 @@ class Sessions:
         self.by_id: dict[int, Session] = {}
         # The highest id that was ever given, so that none is given twice.
         self.last_id = 0
+        # The sum of their terms, kept up to date where servers share a log; else 0.
+        self.digest = 0
 
     def next_id(self, time_ms: int) -> int:
         """Return the id of a session that is opened now: never one that was given before."""
@@ -76,3 +97,18 @@ class Sessions:
         self.by_id[id] = session
         self.last_id = max(self.last_id, id)
         return session
+
+    def hand_over(self, former: int, owner: int) -> int:
+        """Give all sessions of an owner to another one, in a shared state; return how many."""
+        count = 0
+        for session in self.by_id.values():
+            if session.owner == former:
+                self.digest -= session.term()
+                session.owner = owner
+                self.digest += session.term()
+                count += 1
+        return count
+
+    def adopt_digest(self) -> None:
+        """Compute the digest anew, after the state came to be shared."""
+        self.digest = sum([session.term() for session in self.by_id.values()])

@@ -7,6 +7,10 @@ created after the point are skipped. A node holds the number of the last snapsho
 The format is a sequence of records, in chunks of any size: one header, all sessions, then nodes
 and ACLs, each ACL before the first node that has it, and one record that ends it. Nodes come in
 no order; a node's children are found from their paths.
+
+A state that servers share has its roster behind the header, and owners with its sessions. It is
+only taken when the roster holds nothing back, and what one record of the log has released is
+applied. The bytes of any other state are the same as before there were rosters.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.state.access import NodeACL
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
+from paddock.state.roster import Roster
 from paddock.state.sessions import Session
 from paddock.state.tree import Tree
 
@@ -34,6 +39,9 @@ _NODE: Final = 4
 _END: Final = 5
 # An ACL whose checksum is not that of its bytes: see `paddock.state.acl_resolution`.
 _FORMER_ACL: Final = 6
+# Of a state that servers share: its roster, and a session with its owner.
+_ROSTER: Final = 7
+_OWNED_SESSION: Final = 8
 
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
@@ -77,8 +85,14 @@ class Snapshot:
         write_i64_be(writer, machine.zxid)
         write_i64_be(writer, machine.time_ms)
         write_i64_be(writer, machine.sessions.last_id)
+        roster = machine.roster
+        if roster is not None:
+            writer.append(_ROSTER)
+            roster.write(writer)
         for session in machine.sessions.by_id.values():
-            writer.append(_SESSION)
+            writer.append(_SESSION if roster is None else _OWNED_SESSION)
+            if roster is not None:
+                write_i64_be(writer, session.owner)
             write_i64_be(writer, session.id)
             write_i64_be(writer, session.generation)
             write_i32_be(writer, session.timeout_ms)
@@ -219,9 +233,12 @@ def _read_record(
         entries = tuple(read_whole_acls(reader))
         # In the tree's table from the first node on that has it.
         acls[number] = NodeACL(entries, encode_acls(entries), former_crc)
-    elif kind == _SESSION:
+    elif kind in (_SESSION, _OWNED_SESSION):
+        owner = reader.int64() if kind == _OWNED_SESSION else 0
         id, generation, timeout_ms = reader.int64(), reader.int64(), reader.int32()
-        machine.sessions.by_id[id] = Session(id, reader.string(), timeout_ms, generation)
+        machine.sessions.by_id[id] = Session(id, reader.string(), timeout_ms, generation, owner)
+    elif kind == _ROSTER:
+        machine.roster = Roster.read(reader)
     elif kind == _HEADER:
         written = reader.byte()
         if written != FORMAT:
@@ -251,3 +268,6 @@ def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:
     if tree.digest() != digest:
         raise SnapshotError("the digest of the snapshot's nodes is not the one written with it")
     machine.adopt(tree)
+    if machine.roster is not None:
+        # The sessions are there now.
+        machine.adopt_roster(machine.roster)

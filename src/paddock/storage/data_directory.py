@@ -36,7 +36,10 @@ from paddock.storage.layout import (
 )
 from paddock.storage.state_swap import finish_swap, is_interrupted
 
-__all__ = ["DataDirectory", "DataDirectoryError", "look_before_claim"]
+__all__ = ["CACHE", "DataDirectory", "DataDirectoryError", "look_before_claim"]
+
+CACHE: Final = "cluster"
+"""The folder of what a server keeps that shares its log with others."""
 
 # The size of a segment without records, of an early version of Paddock and of this one.
 _EMPTY_BYTES: Final = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + SPARE_BYTES)
@@ -48,7 +51,7 @@ _HARMLESS_PREFIXES: Final = (".", "zoo.cfg")
 # Our own files: the format may be missing or lost.
 _OURS: Final = frozenset(
     {
-        *("format.tmp", "lock", "control", "log", "log-moved", "snapshots"),
+        *("format.tmp", "lock", "control", "log", "log-moved", "snapshots", CACHE),
         *("exchange.tmp", "exchange-undone.tmp"),
     }
 )
@@ -117,6 +120,10 @@ class DataDirectory(contextlib.AbstractContextManager["DataDirectory"]):
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def has_state(self) -> bool:
+        """Return whether a server has written anything here."""
+        return _holds_records(self.log_path) or any(self.snapshots_path.iterdir())
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -8,16 +8,9 @@ do when they are elected. The zxids of nodes stay as they are.
 
 from __future__ import annotations
 
-from typing import Final
-
 from paddock.log.interface import LogError
+from paddock.state.epoch import next_epoch
 from paddock.state.machine import StateMachine
-
-_EPOCH_BITS: Final = 32
-_EPOCHS: Final = 1 << 31
-_SESSION_IDS: Final = 1 << 63
-# Ids that may be used while the new state is prepared and the old one still served.
-_SESSIONS_MEANWHILE: Final = 1 << 20
 
 
 def begin_epoch(machine: StateMachine, zxid: int = 0, last_session: int = 0) -> None:
@@ -25,9 +18,8 @@ def begin_epoch(machine: StateMachine, zxid: int = 0, last_session: int = 0) -> 
 
     Raises LogError if there are no higher ones; no server has ever used so many.
     """
-    epoch = (max(machine.zxid, zxid) >> _EPOCH_BITS) + 1
-    last_id = max(machine.sessions.last_id, last_session) + _SESSIONS_MEANWHILE
-    if not 0 < epoch < _EPOCHS or not 0 <= last_id < _SESSION_IDS:
+    last_id = max(machine.sessions.last_id, last_session)
+    begun = next_epoch(max(machine.zxid, zxid), last_id)
+    if begun is None:
         raise LogError("its zxids, or its sessions' ids, are at their end")
-    machine.zxid = epoch << _EPOCH_BITS
-    machine.sessions.last_id = last_id
+    machine.zxid, machine.sessions.last_id = begun

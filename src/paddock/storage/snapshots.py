@@ -181,6 +181,11 @@ class SnapshotStore:
         except OSError as error:
             raise LogError(f"{folder}: the snapshots cannot be opened: {error}") from error
 
+    @property
+    def folder(self) -> Path:
+        """Where the snapshots are."""
+        return self._folder
+
     def begin(self, index: int) -> SnapshotWriter:
         """Begin a snapshot of the state after the log's record `index`."""
         self._damaged.discard(index)

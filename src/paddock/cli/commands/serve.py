@@ -14,7 +14,6 @@ import logging
 import os
 import secrets
 import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.arguments import PATH
-from paddock.cli.output import CannotBeDone, one_line
+from paddock.cli.output import CannotBeDone, one_line, own_command
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
@@ -44,6 +43,8 @@ class _Serve(click.Command):
         super().__init__(*arguments, **keywords)  # type: ignore[arg-type]
         for setting in SETTINGS:
             option = setting.option
+            if not option:
+                continue
             names = f"{option}/--no-{option[2:]}" if setting.is_switch else option
             default = setting.default_text
             self.params.append(
@@ -94,6 +95,8 @@ def _given_options(given: dict[str, object]) -> dict[str, str]:
     """Return the options of the command line as text."""
     options: dict[str, str] = {}
     for setting in SETTINGS:
+        if not setting.option:
+            continue
         value = given[setting.option[2:].replace("-", "_")]
         if isinstance(value, bool):
             options[setting.option] = "true" if value else "false"
@@ -107,7 +110,6 @@ def _server_config(
 ) -> tuple[ServerConfig, list[str]]:
     """Put the settings together; give them, and a line for each thing to warn of."""
     settings = Settings()
-    settings.set("data_directory", DEFAULT_DATA)
     try:
         if file is not None:
             settings.read_file(file)
@@ -118,6 +120,9 @@ def _server_config(
         config = settings.config()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+    # Servers that share a log need no folder, and several of them may run in this one.
+    if config.data_directory is None and config.shared_log is None and not memory:
+        config = dataclasses.replace(config, data_directory=DEFAULT_DATA)
     config = dataclasses.replace(
         config,
         data_directory=_without_dots(config.data_directory),
@@ -182,6 +187,7 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
             random_bytes=secrets.token_bytes,
             on_fatal=end_at_once,
             monotonic=time.monotonic,
+            lease_clock=_lease_clock,
         )
 
     asyncio.get_running_loop().set_exception_handler(_take_note)
@@ -195,6 +201,11 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
     _announce(config, host, port, supervisor.secure_address)
     await supervisor.serve_until(lifetime.stop)
     lifetime.over()
+
+
+def _lease_clock() -> float:
+    """Return a time that also passes while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _take_note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -213,7 +224,11 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
-    if config.data_directory is None:
+    if config.shared_log is not None:
+        where = f"Its log is {config.shared_log}"
+        if config.data_directory is not None:
+            where += f"\nIts cache is in {config.data_directory.absolute()}"
+    elif config.data_directory is None:
         where = "Everything is kept in memory and ends with this process."
     else:
         where = f"Its data is in {config.data_directory.absolute()}"
@@ -222,7 +237,7 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     says = f"Paddock {__version__} listens on {host}:{port}\n{where}\n"
     if secure != (host, port):
         # Where TLS is spoken nothing short can be tried: it takes certificates.
-        command, server = _own_command(), shlex.quote(bracketed)
+        command, server = own_command(), shlex.quote(bracketed)
         says += (
             f"Try it:     {command} shell -server {server}\n"
             f"            {command} status --server {server}\n"
@@ -233,19 +248,6 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
     # The greeting need not be read.
     with contextlib.suppress(BrokenPipeError):
         click.echo(f"{says}Ctrl-C stops it.")
-
-
-def _own_command() -> str:
-    """Return how to call this command, also in an environment that is not activated."""
-    script = Path(sys.executable).with_name("paddock")
-    if shutil.which("paddock") is not None:
-        return "paddock"
-    if not script.is_file():
-        return f"{shlex.quote(sys.executable)} -m paddock"
-    # Below the folder that we are in, if that is still there.
-    with contextlib.suppress(OSError, ValueError):
-        script = script.relative_to(Path.cwd())
-    return shlex.quote(str(script))
 
 
 def _tune_interpreter() -> None:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,11 @@ class StoreForbiddenError(StoreError, ForbiddenError):
 
 
 class StoreFullError(StoreError):
-    """etcd has no space (NOSPACE): nothing was written. Deletions and reads go on."""
+    """etcd has no space (NOSPACE). Deletions and reads go on.
+
+    Even so the outcome is unknown: the write that crosses the quota is carried out, and answered
+    with this.
+    """
 
 
 class CompactedError(StoreError):
@@ -106,7 +110,7 @@ class Store(Protocol):
         Returns whether it was put.
         """
 
-    def tail(self, after: int) -> AsyncIterator[Record]:
+    def tail(self, after: int) -> AsyncGenerator[Record, None]:
         """Watch the log behind a revision: each batch, whole, in the order of revisions.
 
         `index` is the version of the head. It ends by raising: CompactedError, or StoreError when
@@ -114,10 +118,13 @@ class Store(Protocol):
         must be closed (`aclose`).
         """
 
-    async def page(self, wanted: Range, revision: int = 0, limit: int = 0) -> Page:
+    async def page(
+        self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
+    ) -> Page:
         """Read keys of a range in key order, at a revision (0: now), at most `limit` (0: any).
 
-        A large page may be cut short earlier, with `has_more`.
+        A large page may be cut short earlier, with `has_more`. With `keys_only` the values are
+        empty.
         """
 
     async def read(self, *keys: bytes) -> Read:
@@ -131,10 +138,13 @@ class Store(Protocol):
         Returns the revision of the write; 0 if it was not carried out.
         """
 
-    async def delete(self, ranges: Sequence[Range], guard: Guard | None = None) -> int:
+    async def delete(
+        self, ranges: Sequence[Range], guard: Guard | None = None, through: int = 0
+    ) -> int:
         """Delete some ranges in one transaction, if the guard holds.
 
-        At most a hundred ranges. Returns its revision; 0 if it was not carried out.
+        With `through`: and if nothing in the ranges was written after that revision. At most a
+        hundred ranges. Returns its revision; 0 if it was not carried out.
         """
 
     async def compact(self, revision: int) -> None:

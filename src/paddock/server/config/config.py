@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from paddock.errors import PaddockError
+from paddock.server.config.log_url import ADVERTISED, LOG_URL, LogUrl
 from paddock.server.config.parsers import (
     BYTES,
     COUNT,
     FILE,
     FOLDER,
     HOST,
+    MANY_BYTES,
     MILLISECONDS,
     ONLY_FALSE,
     PORT,
@@ -35,6 +37,8 @@ DEFAULT_PORT: Final = 2181
 _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
 _DEFAULT_ADMIN_PORT: Final = 8080
 _LISTEN_BACKLOG: Final = 1024
+# A shorter lease would end while etcd elects a leader.
+_LEASE_SECONDS_MIN: Final = 4.0
 # A session timeout that follows from the tick time.
 _FROM_TICK: Final = -1
 _STORE_TYPE: Final = one_of(
@@ -152,6 +156,73 @@ class ServerConfig:
         "autopurge.purgeInterval",
         count("hours, 0 for never", "HOURS"),
         "0 never purges; any other number purges after each snapshot.",
+    )
+
+    # None is a log of this server's own.
+    shared_log: LogUrl | None = setting(
+        None,
+        "log",
+        LOG_URL,
+        "The log in etcd that several servers share: etcd://host:port,…/name, or etcds:// for TLS."
+        " The data folder is then a cache.",
+        section="Several servers",
+        name="log",
+        default_text="one of its own",
+    )
+    # "" is none.
+    advertise: str = setting(
+        "",
+        "paddock.advertise",
+        ADVERTISED,
+        "Where clients reach this server; listed in /zookeeper/config.",
+        default_text="none",
+    )
+    # Upstream has no default; 5 is that of its sample file.
+    sync_limit: int = setting(
+        5,
+        "syncLimit",
+        number("a number of ticks, 1 or more", "TICKS", 1),
+        "The lease, in ticks, but at least 4 s: how long a server that is cut off may serve, and"
+        " the others wait before they take its sessions over.",
+    )
+    etcd_ca_file: Path | None = setting(
+        None,
+        "paddock.etcdCaFile",
+        FILE,
+        "The certificates of the authorities that sign etcd's certificate (PEM).",
+        default_text="the system's",
+    )
+    etcd_cert_file: Path | None = setting(
+        None,
+        "paddock.etcdCertFile",
+        FILE,
+        "The certificate that this server shows to etcd (PEM).",
+        default_text="none",
+    )
+    etcd_key_file: Path | None = setting(
+        None, "paddock.etcdKeyFile", FILE, "Its key (PEM).", default_text="none"
+    )
+    etcd_user: str = setting(
+        "",
+        "paddock.etcdUser",
+        text("the name of a user", "NAME"),
+        "The user of etcd, if it asks for one.",
+        default_text="none",
+    )
+    # Not an option: others see the arguments of a process.
+    etcd_password: str = setting(
+        "",
+        "",
+        text("a password", "TEXT"),
+        "The password of that user.",
+        default_text="none",
+        secret=True,
+    )
+    etcd_quota_bytes: int = setting(
+        8 << 30,
+        "paddock.etcdQuotaBytes",
+        MANY_BYTES,
+        "etcd's --quota-backend-bytes: clients' writes are refused before the database is full.",
     )
 
     tick_time_ms: int = setting(
@@ -487,6 +558,7 @@ class ServerConfig:
         if self.port is None and self.secure_port is None:
             object.__setattr__(self, "port", DEFAULT_PORT)
         self._check_tls()
+        self._check_shared_log()
         if self.min_session_timeout_ms == _FROM_TICK:
             object.__setattr__(self, "min_session_timeout_ms", 2 * self.tick_time_ms)
         if self.max_session_timeout_ms == _FROM_TICK:
@@ -497,6 +569,11 @@ class ServerConfig:
                 f"is larger than the largest, {self.max_session_timeout_ms} ms",
                 ("min_session_timeout_ms", "max_session_timeout_ms", "tick_time_ms"),
             )
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a server of several may serve without the log; called T in the design."""
+        return max(_LEASE_SECONDS_MIN, self.sync_limit * self.tick_time_ms / 1000)
 
     @property
     def admin_address(self) -> tuple[str, int] | None:
@@ -533,6 +610,33 @@ class ServerConfig:
                 (*ports, "tls_client_auth"),
             )
 
+    def _check_shared_log(self) -> None:
+        if self.shared_log is not None and self.standalone:
+            raise ConfigError(
+                "a server that shares a log does not serve alone", ("shared_log", "standalone")
+            )
+        if (self.etcd_cert_file is None) != (self.etcd_key_file is None):
+            raise ConfigError(
+                "etcd's client certificate and its key are given together:"
+                " --etcd-cert-file and --etcd-key-file",
+                ("etcd_cert_file", "etcd_key_file"),
+            )
+        if bool(self.etcd_user) != bool(self.etcd_password):
+            raise ConfigError(
+                "etcd's user and password are given together: --etcd-user and, in the environment"
+                " alone, PADDOCK_ETCD_PASSWORD",
+                ("etcd_user", "etcd_password"),
+            )
+        files = self.etcd_ca_file or self.etcd_cert_file
+        if files is not None and self.shared_log is not None and not self.shared_log.is_secure:
+            raise ConfigError(
+                "etcd:// is not secured, and no certificates are used: write etcds://",
+                ("shared_log", "etcd_ca_file", "etcd_cert_file"),
+            )
+
     def answers_word(self, word: str) -> bool:
         """Return whether this four-letter word may be answered."""
-        return word == "srvr" or word in self.four_letter_words or "*" in self.four_letter_words
+        if word == "srvr" or (word == "isro" and self.read_only_mode_enabled):
+            # Clients of Apache ZooKeeper's need them: the latter to leave a read-only server.
+            return True
+        return word in self.four_letter_words or "*" in self.four_letter_words

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 _KEYS_BY_REASON: Final[dict[str, str]] = {
-    "it runs alone, without an ensemble": """
-        server.* group.* weight.* version initLimit syncLimit connectToLearnerMasterLimit
+    "it has no links to other servers": """
+        server.* group.* weight.* version initLimit connectToLearnerMasterLimit
         electionAlg peerType oraclePath leaderServes leader.* leaderConnectDelayDuringRetryMs
         learner.* follower.* observer.* observerMaster.* observerMasterPort fastleader.* cnxTimeout
         quorum.* quorumListenOnAllIPs quorumCnxnTimeoutMs sslQuorum sslQuorumReloadCertFiles

@@ -24,6 +24,15 @@ VARIABLE_PREFIX: Final = "PADDOCK_"
 INT32_MAX: Final = 2**31 - 1
 
 
+class ExplainedError(ValueError):
+    """A text cannot be read. The message says why, better than `Parser.expected` can."""
+
+    def __init__(self, message: str, *, may_repeat: bool = True) -> None:
+        super().__init__(message)
+        # Whether the text may be shown: it holds no password.
+        self.may_repeat = may_repeat
+
+
 @dataclass(frozen=True, slots=True)
 class Parser(Generic[Value]):
     """Reads one kind of value."""
@@ -113,12 +122,12 @@ def _within(value: int, low: int, high: int = INT32_MAX) -> int:
     return value
 
 
-def _java_integer(given: str) -> int:
+def _java_integer(given: str, high: int = INT32_MAX) -> int:
     """Read a number as Java's `Integer.decode`: `0x…` and `#…` are hexadecimal, `0…` is octal."""
     match = re.fullmatch(r"\+?(?:(?:0[xX]|#)([0-9a-fA-F]+)|0([0-7]+)|([0-9]+))", given)
     if match is None or match.lastindex is None:
         raise ValueError(given)
-    return _within(int(match[match.lastindex], (16, 8, 10)[match.lastindex - 1]), 1)
+    return _within(int(match[match.lastindex], (16, 8, 10)[match.lastindex - 1]), 1, high)
 
 
 def _boolean(given: str, pattern: str = "true|false") -> bool:
@@ -149,6 +158,9 @@ ONLY_FALSE: Final = Parser(
 MILLISECONDS: Final = number("milliseconds, 1 or more", "MS", 1)
 COUNT: Final = count("a number, 0 for no limit", "COUNT")
 BYTES: Final = Parser(_java_integer, "a number of bytes, 1 or more, decimal or as 0x…", "BYTES")
+MANY_BYTES: Final = Parser(
+    lambda given: _java_integer(given, 2**63 - 1), BYTES.expected, BYTES.metavar
+)
 HOST: Final = text("a name or an address", "HOST")
 PORT: Final = number("a port, 0 to 65535", "PORT", 0, 65535)
 FOLDER: Final = Parser(_path, "a folder", "DIR")
@@ -162,7 +174,8 @@ USER_AND_DIGEST: Final = Parser(
 class Setting:
     """One setting: its names, its parser, and its texts."""
 
-    # The key in a zoo.cfg. A key that upstream does not have begins with `paddock.`.
+    # The key in a zoo.cfg. A key that upstream does not have begins with `paddock.`, except `log`.
+    # Without a key there is no option either: it is given in the environment alone.
     key: str
     parser: Parser[Any]
     # One sentence for --help and for the documentation.
@@ -182,7 +195,7 @@ class Setting:
 
     @property
     def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return "--" + self.name.replace("_", "-") if self.key else ""
 
     @property
     def variable(self) -> str:

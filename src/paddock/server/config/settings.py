@@ -55,7 +55,7 @@ def settings_table() -> str:
             lines += ["", f"### {section}", ""]
             lines += ["| option | variable | key in zoo.cfg | default | |", "|---|---|---|---|---|"]
         option = f"{one.option}`, `--no-{one.option[2:]}" if one.is_switch else one.option
-        names = " | ".join(f"`{name}`" for name in (option, one.variable, one.key))
+        names = " | ".join(f"`{name}`" if name else "" for name in (option, one.variable, one.key))
         lines.append(f"| {names} | {one.default_text} | {one.help} |")
     return "\n".join(lines).strip() + "\n"
 

@@ -6,7 +6,7 @@ that cannot be used raises `ConfigError` with one line that names its source:
     zoo.cfg:3: tickTime = 'two': expected milliseconds, 1 or more
 
 A key or variable that is not used causes a warning, with the reason if it is known. A file that
-lists several servers is refused, unless `standalone` is set.
+lists several servers is refused, unless they share a log or `standalone` is set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.ignored import why_refused, why_unused
-from paddock.server.config.parsers import VARIABLE_PREFIX, Setting
+from paddock.server.config.parsers import VARIABLE_PREFIX, ExplainedError, Setting
 from paddock.server.config.properties import Property, read_properties, read_property_file
 from paddock.server.config.settings import SETTINGS
 
@@ -38,13 +38,13 @@ _SERVER_KEY: Final = re.compile(r"server\.[0-9]+")
 _SERVERS_FILE: Final = "dynamicConfigFile"
 _KEYS_SHOWN: Final = 5
 _WHAT_HELPS: Final = (
-    "leave one server in the list, or have this one serve alone with --standalone"
-    " (paddock.standalone=true)"
+    "have them share a log with --log, leave one server in the list, or have this one serve alone"
+    " with --standalone (paddock.standalone=true)"
 )
 
-_BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+_BY_KEY: Final = {setting.key: setting for setting in SETTINGS if setting.key}
 _BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
-_BY_OPTION: Final = {setting.option: setting for setting in SETTINGS}
+_BY_OPTION: Final = {setting.option: setting for setting in SETTINGS if setting.option}
 
 
 class Settings:
@@ -100,7 +100,7 @@ class Settings:
 
     def config(self) -> ServerConfig:
         """Return the configuration; raise ConfigError if its values contradict each other."""
-        if not self._values.get("standalone"):
+        if not self._values.get("standalone") and self._values.get("shared_log") is None:
             self._servers.check()
         try:
             return ServerConfig(**self._values)
@@ -118,6 +118,9 @@ class Settings:
         origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"
         try:
             value = setting.parser.parse(text)
+        except ExplainedError as error:
+            shown = origin if error.may_repeat else f"{where} = (not shown)"
+            raise ConfigError(f"{shown}: {error}") from None
         except ValueError:
             raise ConfigError(f"{origin}: expected {setting.parser.expected}") from None
         if setting.minimum is not None and value < setting.minimum:
@@ -134,9 +137,10 @@ def _why_not_a_key(key: str) -> str:
 
 
 def _meant(name: str, known: Mapping[str, Setting]) -> str:
-    # The case of letters is the most frequent mistake in a key.
-    lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
+    # The case of letters is the most frequent mistake in a key. What all variables begin with would
+    # make short ones look alike.
+    lower = {one.removeprefix(VARIABLE_PREFIX).lower(): one for one in known}
+    close = get_close_matches(name.removeprefix(VARIABLE_PREFIX).lower(), lower, n=1, cutoff=0.8)
     return f"; did you mean {lower[close[0]]}?" if close else ""
 
 

@@ -17,6 +17,7 @@ from paddock.server.connections.admission import (
 )
 from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
+from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.authentication import Authenticator
@@ -45,6 +46,7 @@ class Core:
         wall_clock_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
         monotonic: Callable[[], float] | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.config = config
         self.replica = replica
@@ -62,13 +64,17 @@ class Core:
             if config.enforce_authentication
             else None
         )
+        # What servers that share a log need to speak; None for a server of its own.
+        self.lease = lease
         # The flags of every entry that this server proposes.
         self.flags = (
             (EXTENDED_TYPES if config.extended_types_enabled else 0)
             | (ENFORCE_QUOTA if config.enforce_quota else 0)
             | (CERTIFICATES if config.speaks_tls() else 0)
         )
-        self.lifecycle = SessionLifecycle(replica, proposer, config.tick_time_ms / 1000, self.flags)
+        self.lifecycle = SessionLifecycle(
+            replica, proposer, config.tick_time_ms / 1000, self.flags, is_shared=lease is not None
+        )
         self.tracker = self.lifecycle.tracker
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
         self.admission = Admission(config, replica.statistics)

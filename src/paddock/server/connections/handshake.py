@@ -6,6 +6,8 @@ The rules:
   the last zxid that the client has seen, when the entry is applied: our own state may be behind.
 * An unknown session and a wrong password are answered alike, that it has expired. A client that is
   ahead of the log even then is turned away without an answer. The session's owner notices nothing.
+* On a server that shares its log with others, a session that our own state does not know, or knows
+  by another password, may be there all the same: without the log its client is turned away.
 * While the log does not work no session is opened or attached. A client that asks for read-only is
   served from our own state, if the settings allow that.
 """
@@ -61,7 +63,7 @@ class Handshake(Submitter):
             if request.session_id:
                 body = attach_body(timeout_ms, request.password or b"", request.last_zxid_seen)
                 self._propose(Entry(ATTACH, body, request.session_id))
-            elif self._is_ahead():
+            elif core.lease is None and self._is_ahead():
                 # Before a session is opened that no client would use.
                 self._connection.close()
             else:
@@ -76,6 +78,10 @@ class Handshake(Submitter):
         if self._handler.stage == CLOSED:
             return
         self._core.replica.mark_dirty(self._handler)
+        if outcome.session is not None and self._is_new_and_ahead():
+            # The session is left to its timeout: its client would see an older state than before.
+            self._connection.close()
+            return
         if outcome.session is not None:
             self._attached(outcome.session, outcome.zxid)
             return
@@ -131,7 +137,10 @@ class Handshake(Submitter):
         """Serve reads without the log; a new session is known here alone."""
         request, core, watcher = self._request, self._core, self._handler.watcher
         session = self._session()
-        if request.session_id and session is None:
+        self._handler.buffer.lease = None
+        if core.lease is not None and request.session_id and not self._is_known(session):
+            self._connection.close()
+        elif request.session_id and session is None:
             self._send_expired()
             self._connection.close()
         elif self._is_ahead():
@@ -148,6 +157,12 @@ class Handshake(Submitter):
                 watcher.session, password = session.id, session.password
             self._send(core.negotiate(request.timeout_ms), watcher.session, password, True)
             self._handler.open(ReadOnly())
+
+    def _is_new_and_ahead(self) -> bool:
+        return self._core.lease is not None and not self._request.session_id and self._is_ahead()
+
+    def _is_known(self, session: Session | None) -> bool:
+        return session is not None and self._knows_password(session)
 
     def _session(self) -> Session | None:
         """Return the session that the client names, if our own state has it."""

@@ -50,10 +50,7 @@ from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Tally
 from paddock.state.access import Identities
-from paddock.state.entry import (
-    Entry,
-    Refused,
-)
+from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
 from paddock.state.watch_setting import WatchSetting
@@ -132,6 +129,7 @@ class RequestHandler(Submitter):
             config.max_requests_per_connection, config.max_request_bytes_per_connection
         )
         self.buffer = SendBuffer(core.statistics, core.backlog)
+        self.buffer.lease = core.lease
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
         self.watcher.identities = self._authenticator.start()
         self.watcher.submitter = self
@@ -355,7 +353,10 @@ class RequestHandler(Submitter):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or operation in operations.READS:
+        if not is_common and operation == opcodes.SYNC and self._core.lease is not None:
+            # What other servers have written is here when it comes out of the log.
+            self._write(SYNC, xid, frame)
+        elif is_common or operation in operations.READS:
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
@@ -373,20 +374,7 @@ class RequestHandler(Submitter):
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
         elif operation in operations.WRITES:
-            self.queue.enter_write(len(frame) - _HEADER_BYTES)
-            self._proposer.submit(
-                Entry(
-                    operation,
-                    frame[_HEADER_BYTES:],
-                    self.watcher.session,
-                    self._generation,
-                    xid,
-                    0,
-                    self._core.flags,
-                    self.watcher.identities,
-                ),
-                self,
-            )
+            self._write(operation, xid, frame)
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
         elif operation in (opcodes.AUTH, opcodes.SASL):
@@ -402,6 +390,22 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
             self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
+
+    def _write(self, operation: int, xid: int, frame: bytes) -> None:
+        self.queue.enter_write(len(frame) - _HEADER_BYTES)
+        self._proposer.submit(
+            Entry(
+                operation,
+                frame[_HEADER_BYTES:],
+                self.watcher.session,
+                self._generation,
+                xid,
+                0,
+                self._core.flags,
+                self.watcher.identities,
+            ),
+            self,
+        )
 
     def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
         rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None

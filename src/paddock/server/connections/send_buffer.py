@@ -17,6 +17,7 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
+from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import Submitter
 from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics
@@ -79,6 +80,8 @@ class SendBuffer:
         self.is_overdue = False
         # Whether the transport is closed once everything has been sent.
         self.is_last = False
+        # Without it nothing is sent; None if that is no matter here.
+        self.lease: Lease | None = None
         # Packets sent since the beginning, and the zxid of the last reply.
         self.sent: i64 = 0
         self.last_zxid: i64 = 0
@@ -164,6 +167,9 @@ class SendBuffer:
     def flush(self, gives_way: bool = False) -> None:
         """Send what has gathered; with `gives_way` other threads may run meanwhile."""
         transport = self.transport
+        if self.lease is not None and self.lease.is_over():
+            self.abort()
+            return
         if self._waiting or not self.peer_reads:
             self._large = 0
             self._put_gathered()

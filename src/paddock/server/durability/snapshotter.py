@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,14 +42,17 @@ class Snapshotter:
     def __init__(
         self,
         replica: Replica,
-        log: Log,
+        log: Log | None,
         store: SnapshotStore,
         every: int,
         retain: int | None,
         restored: Restored,
         every_bytes: int = 0,
     ) -> None:
+        # Called with the index of each snapshot that begins.
+        self.on_begun: Callable[[int], None] | None = None
         self._replica = replica
+        # What is purged with old snapshots; None if the log is not ours alone.
         self._log = log
         self._store = store
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
@@ -65,7 +69,7 @@ class Snapshotter:
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
         # Writes of the snapshot under way that nothing waits for yet.
-        self._spilled: list[Future[None]] = []
+        self._spilled: list[asyncio.Future[None]] = []
         # Where the newest snapshot was taken: as an index, 0 without one, and in entries and bytes
         # applied since the start. What was replayed counts, or a server that is killed often would
         # never take one.
@@ -158,11 +162,11 @@ class Snapshotter:
             assert snapshot is not None
             assert writer is not None
             for chunk in snapshot.chunks():
-                await asyncio.wrap_future(self._write(writer, [chunk]))
+                await self._write(writer, [chunk])
                 # The thread has done these before.
                 spilled, self._spilled = self._spilled, []
                 for one in spilled:
-                    await asyncio.wrap_future(one)
+                    await one
             await self._loop.run_in_executor(self._executor, writer.commit)
             self.newest_index, self._taken = taken.index, taken
             self.newest_zxid = taken.zxid
@@ -190,6 +194,8 @@ class Snapshotter:
             try:
                 self._writer = self._store.begin(replica.applied)
                 self._snapshot = Snapshot(replica.machine, self._spill)
+                if self.on_begun is not None:
+                    self.on_begun(replica.applied)
             except (LogError, MemoryError) as error:
                 begun.set_exception(error)
                 return
@@ -219,6 +225,10 @@ class Snapshotter:
         if self._snapshot is not None:
             self._snapshot.abandon()
         self._snapshot = None
+        if self._spilled:
+            # Nobody asks any more what became of them.
+            await asyncio.gather(*self._spilled, return_exceptions=True)
+            self._spilled = []
         writer, self._writer = self._writer, None
         if writer is not None:
             await self._loop.run_in_executor(self._executor, writer.abort)
@@ -232,13 +242,13 @@ class Snapshotter:
         except (MemoryError, RuntimeError) as error:
             # An entry is being applied, which must not notice.
             self._snapshot.abandon()
-            failed: Future[None] = Future()
+            failed: asyncio.Future[None] = self._loop.create_future()
             failed.set_exception(error)
             self._spilled.append(failed)
 
-    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
+    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> asyncio.Future[None]:
         # One thread, so chunks are written in the order in which they were made.
-        return self._executor.submit(lambda: writer.append(b"".join(parts)))
+        return self._loop.run_in_executor(self._executor, lambda: writer.append(b"".join(parts)))
 
     async def _purge(self) -> None:
         retain = self._retain
@@ -246,7 +256,8 @@ class Snapshotter:
             return
         try:
             below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
-            await self._loop.run_in_executor(self._executor, self._log.purge, below)
+            if self._log is not None:
+                await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from paddock.log.file.disk import Disk
@@ -13,7 +15,12 @@ from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
-from paddock.storage.data_directory import DataDirectory, look_before_claim
+from paddock.storage.data_directory import (
+    CACHE,
+    DataDirectory,
+    DataDirectoryError,
+    look_before_claim,
+)
 from paddock.storage.replay import Replay, within_memory
 from paddock.storage.snapshots import Damaged, SnapshotStore
 
@@ -26,16 +33,23 @@ class Engine:
     With a data folder, which it owns until it is closed, they are files in it; without one the log
     is in memory, and there are no snapshots. The rest of the server knows `Log` and
     `SnapshotStore`.
+
+    Where the log is shared (`paddock.server.cluster`), a data folder is a cache of snapshots, apart
+    from those of a server of its own: neither kind of server starts on the folder of the other.
     """
 
     def __init__(self, config: ServerConfig, disk: Disk | None = None) -> None:
         """Claim the data folder. Raises PaddockError if it cannot be used."""
         self._disk = disk
         self._log: Log | None = None
+        self._temporary: TemporaryDirectory[str] | None = None
         self.directory: DataDirectory | None = None
         self.snapshots: SnapshotStore | None = None
+        # Where a server that shares its log keeps what it needs to start fast.
+        self.cache: Path | None = None
         if config.data_directory is not None:
             self.directory = DataDirectory(config.data_directory, config.data_log_directory)
+            self._choose(self.directory, config.shared_log is not None)
 
     @staticmethod
     def check(config: ServerConfig) -> None:
@@ -52,10 +66,48 @@ class Engine:
             self._log = FileLog(self.directory.log_path, disk=self._disk)
         return self._log
 
+    def open_cache(self) -> SnapshotStore:
+        """Open the snapshots of a server that shares its log.
+
+        Without a data folder they are in a folder that goes with this process.
+        """
+        if self.cache is None:
+            self._temporary = TemporaryDirectory(prefix="paddock-")
+            self.snapshots = SnapshotStore(Path(self._temporary.name), disk=self._disk)
+        else:
+            self.snapshots = SnapshotStore(self.cache, disk=self._disk)
+        return self.snapshots
+
+    def keeps_snapshots(self) -> bool:
+        """Return whether the next server will find the snapshots of this one."""
+        return self._temporary is None
+
+    def _choose(self, directory: DataDirectory, is_shared: bool) -> None:
+        """Refuse the folder of the other kind of server."""
+        cache = directory.path / CACHE
+        if is_shared:
+            if directory.has_state():
+                directory.close()
+                raise DataDirectoryError(
+                    f"data folder {directory.path}: holds the state of a server of its own. Move"
+                    f" it into the service: paddock cluster import {directory.path} --log URL. Or"
+                    " take another folder"
+                )
+            cache.mkdir(mode=0o700, exist_ok=True)
+            self.cache = cache
+        elif cache.exists():
+            directory.close()
+            raise DataDirectoryError(
+                f"data folder {directory.path}: is the cache of a server that shares its log. Start"
+                " it with --log; or take another folder"
+            )
+
     def close(self) -> None:
         """Close the log, and release the data folder. It waits for a thread, so it blocks."""
         if self._log is not None:
             self._log.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
         if self.directory is not None:
             self.directory.close()
 

@@ -5,6 +5,8 @@ The proposer keeps the proposals; a server that only follows its log has none.
 
 from __future__ import annotations
 
+import asyncio
+
 from paddock.log.interface import Record
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
@@ -35,6 +37,30 @@ class Submitter:
         """Give up: an outcome could not be delivered, so no client may go on waiting for it."""
 
 
+class AwaitedOutcome(Submitter):
+    """Waits for the outcome of one entry; None if nobody will ever know it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+
+    async def wait(self) -> Outcome | None:
+        return await self._outcome
+
+    def deliver(self, entry: Entry, outcome: Outcome) -> None:
+        self._settle(outcome)
+
+    def refuse(self, entry: Entry, code: int) -> None:
+        self._settle(None)
+
+    def abort(self) -> None:
+        self._settle(None)
+
+    def _settle(self, outcome: Outcome | None) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+
 class PendingBatch:
     """A batch on its way: proposed by us, or told by the log; then being applied."""
 
@@ -55,6 +81,12 @@ class PendingBatch:
         self.index = 0
         self.applied = 0
         self.seconds = 0.0
+
+    def take_in(self, proposed: PendingBatch) -> None:
+        """Add a batch of ours that is applied together with this one."""
+        self.entries += proposed.entries
+        self.submitters += proposed.submitters
+        self.begun, self.synced = proposed.begun, proposed.synced
 
 
 class Proposals:

@@ -8,6 +8,8 @@ rules:
 * As many batches are in flight as the log allows.
 * What the log surely did not write is refused. What it may have written is not answered at all:
   all clients are disconnected, and the log is recovered before anything else is proposed.
+* To a shared log a batch goes when `paddock.server.replication.pacing` lets it, and an empty one
+  renews our lease there. Each boot counts its batches from 0, and the first one is a JOIN alone.
 * Backpressure: a batch is no longer than the state can apply in `_BATCH_SECONDS`, by its latest
   pace. What does not fit waits, fairly (`paddock.server.replication.fair_queue`). `is_congested`
   says when connections should not be read from.
@@ -21,8 +23,9 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.errors import SYSTEM_ERROR
-from paddock.log.interface import Log
+from paddock.log.interface import Log, SharedLog
 from paddock.server.replication.fair_queue import FairQueue
+from paddock.server.replication.pacing import Pacing
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.replication.replica import Replica
 from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
@@ -53,7 +56,7 @@ class Proposer(Proposals):
     def __init__(
         self,
         replica: Replica,
-        log: Log,
+        log: Log | SharedLog,
         wall_clock_ms: Callable[[], int],
         entries_max: int = 0,
         bytes_max: int = 0,
@@ -66,6 +69,8 @@ class Proposer(Proposals):
         self.waiting_bytes = 0
         # A sync that takes more seconds than this gets a line.
         self.slow_sync = 1.0
+        # When batches go to a shared log; None where each sync takes all that waits.
+        self.pacing: Pacing | None = None
         # How many entries should gather at most, and how many bytes of them; 0 is no limit.
         self._entries_max = entries_max
         self._bytes_max = bytes_max
@@ -101,6 +106,8 @@ class Proposer(Proposals):
     def submit(self, entry: Entry, submitter: Submitter) -> None:
         """Take an entry into the batch that gathers."""
         self._gathered.put(entry, submitter)
+        if self.pacing is not None:
+            self.pacing.gathered()
         if not self._scheduled and len(self._in_flight) < self._in_flight_max:
             self._scheduled = True
             self._loop.call_soon(self._look)
@@ -133,6 +140,40 @@ class Proposer(Proposals):
     def drop(self) -> None:
         """Forget what has gathered; those who wait for it have been disconnected."""
         self._gathered = FairQueue(_BATCH_ENTRIES_START)
+        self._gathered.bytes_max = self._full_bytes()
+
+    def _full_bytes(self) -> int:
+        return BATCH_BYTES_MAX if self.pacing is None else self.pacing.full_bytes
+
+    def join(self, entry: Entry) -> None:
+        """Propose the first batch of a new boot, the entry alone. Nothing else goes until `resume`.
+
+        What was in flight is not ours any more; those who wait for it have been disconnected.
+        """
+        assert self.pacing is not None
+        self.abandon()
+        self._number = 0
+        self.pacing.joining = entry
+        self._look()
+
+    def renew(self) -> None:
+        """Propose an empty batch soon, unless something is in flight that renews the lease too."""
+        assert self.pacing is not None
+        self.pacing.is_renewing = True
+        self._look()
+
+    def idle_seconds(self) -> float:
+        """Return for how long nothing was proposed."""
+        return 0.0 if self.pacing is None else self.pacing.idle_seconds()
+
+    def abandon(self) -> None:
+        """Propose nothing, and wait for nothing: our boot is over, and its clients are gone."""
+        self._halted = True
+        self._in_flight = {}
+        if self.pacing is not None:
+            self.pacing.joining = None
+        self.drop()
+        self._wake()
 
     def resume(self) -> None:
         """Propose again: the log was recovered, and what it committed has been applied."""
@@ -147,9 +188,13 @@ class Proposer(Proposals):
         if batch is not None:
             batch.synced = now
             seconds = now - batch.begun
+            if self.pacing is not None:
+                self.pacing.committed(seconds)
             if seconds > self.slow_sync:
                 logger.warning(
-                    "a slow disk: the sync of %d entries took %.2f s",
+                    "a slow disk: the sync of %d entries took %.2f s"
+                    if self.pacing is None
+                    else "a slow log: the commit of %d entries took %.2f s",
                     len(batch.entries),
                     seconds,
                     extra={"entries": len(batch.entries), "seconds": seconds},
@@ -196,7 +241,7 @@ class Proposer(Proposals):
         self._tried = max(_BATCH_ENTRIES_START, 2 * count, self._tried * 3 // 4)
         fitting = int(_BATCH_SECONDS / self._pace)
         self._gathered.entries_max = max(1, min(fitting, self._tried, _BATCH_ENTRIES_MAX))
-        self._gathered.bytes_max = min(int(_BATCH_SECONDS / self._byte_pace), BATCH_BYTES_MAX)
+        self._gathered.bytes_max = min(int(_BATCH_SECONDS / self._byte_pace), self._full_bytes())
 
     def go_on(self, is_behind: bool) -> None:
         if self.on_room is not None:
@@ -225,25 +270,59 @@ class Proposer(Proposals):
 
     def _propose(self) -> None:
         """Propose what has gathered, as far as the log allows. No batch is half applied now."""
+        if self.pacing is not None and self.pacing.joining is not None:
+            joining, self.pacing.joining = self.pacing.joining, None
+            self._send([joining], [Submitter()])
         while (
             self._gathered.length
             and len(self._in_flight) < self._in_flight_max
             and not self._halted
             and not self._is_in_doubt
         ):
+            if self.pacing is not None and not self._may_go(self.pacing):
+                return
             try:
                 entries, submitters = self._gathered.take()
-                machine = self._replica.machine
-                self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms, machine.time_ms)
-                for entry in entries:
-                    entry.time_ms = self._stamp_ms
-                payload = Batch(entries, self._replica.applied, machine.digest()).encode()
-                batch = PendingBatch(entries, submitters, len(payload))
-                batch.begun = self._time()
-                number = self._number
-                self._number = number + 1
-                self._in_flight[number] = batch
-                self._log.propose(number, payload)
+                self._send(entries, submitters)
             except MACHINE_ERRORS as error:
                 self._replica.fail(error)
                 return
+        if self.pacing is not None and self.pacing.is_renewing and not self._halted:
+            self.pacing.is_renewing = False
+            if not self._in_flight:
+                self._send([], [])
+
+    def _may_go(self, pacing: Pacing) -> bool:
+        """Return whether the next batch may go; if not, look again when it may."""
+        pause = pacing.pause(len(self._in_flight), self._gathered.size)
+        if pause > 0 and not pacing.is_pausing:
+            pacing.is_pausing = True
+            self._loop.call_later(pause, self._end_pause, pacing)
+        return pause <= 0
+
+    def _end_pause(self, pacing: Pacing) -> None:
+        pacing.is_pausing = False
+        self._look()
+
+    def _send(self, entries: list[Entry], submitters: list[Submitter]) -> None:
+        """Hand a batch to the log. No batch is half applied now."""
+        replica = self._replica
+        self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms, replica.machine.time_ms)
+        for entry in entries:
+            entry.time_ms = self._stamp_ms
+        if replica.sharing is not None:
+            # Newer rules count when all servers know them.
+            rules = replica.sharing.rules()
+            for entry in entries:
+                entry.rules = rules
+        payload = Batch(entries, replica.applied, replica.digest()).encode()
+        batch = PendingBatch(entries, submitters, len(payload))
+        batch.begun = self._time()
+        number = self._number
+        self._number = number + 1
+        self._in_flight[number] = batch
+        if self.pacing is not None:
+            assert replica.sharing is not None
+            replica.sharing.sending(number)
+            self.pacing.proposed(self._gathered.length > 0)
+        self._log.propose(number, payload)

@@ -64,6 +64,38 @@ class SessionListener:
         """
 
 
+class Sharing:
+    """What a replica must know if several servers share its log."""
+
+    def open(self, batch: PendingBatch, proposals: Proposals, now: float) -> None:
+        """Fill in what a record releases, and claim our own. Raises LogCorruptError."""
+        raise NotImplementedError
+
+    def applied(self, index: int) -> None:
+        """Take the news that all that a record has released is applied."""
+        raise NotImplementedError
+
+    def entry_applied(self) -> None:
+        """Take the news that an entry is applied, which may have changed the roster."""
+        raise NotImplementedError
+
+    def is_settled(self) -> bool:
+        """Return whether nothing is held."""
+        raise NotImplementedError
+
+    def digest(self) -> int:
+        """Return the digest of the whole state."""
+        raise NotImplementedError
+
+    def rules(self) -> int:
+        """Return the rules under which entries are proposed now."""
+        raise NotImplementedError
+
+    def sending(self, number: int) -> None:
+        """Take the news that a batch of ours is about to be sent for the first time."""
+        raise NotImplementedError
+
+
 class Replica:
     """The state of this server, and its place in the log."""
 
@@ -98,10 +130,10 @@ class Replica:
         # What slices are measured by: the loop's own time may stand still within a pass.
         self._clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
-        # The name of this server in the log.
+        # The name of this server in its own log.
         self._server = b""
-        # Whether others write to the log, who may have proposed at any index.
-        self._is_shared = False
+        # What there is to know if several servers share the log; None for a log of our own.
+        self.sharing: Sharing | None = None
         # Whether `follow` has returned; before, records are applied as they come.
         self._is_live = False
         # The batch of which some entries are applied and others not yet.
@@ -124,7 +156,7 @@ class Replica:
 
         Raises LogError, as `Log.start` and `Replay.apply` do.
         """
-        self._server, self._is_shared = log.server, log.is_shared
+        self._server = log.server
         replay = self.replay
         log.start(self, replay.index)
         self.applied = replay.index
@@ -147,6 +179,18 @@ class Replica:
         self._loop.call_soon_threadsafe(self._hear_unknown, reason, self._loop.time())
 
     # What the rest of the server calls.
+
+    def hear_shared(self, record: Record) -> None:
+        """Take the next record of a shared log, on the event loop."""
+        if not self._is_dead:
+            batch = PendingBatch([], [], len(record.payload))
+            batch.record = record
+            batch.index = record.index
+            self._hear(batch, "")
+
+    def digest(self) -> int:
+        """Return the digest that a proposal names; only between two batches."""
+        return self.machine.digest() if self.sharing is None else self.sharing.digest()
 
     def mark_dirty(self, submitter: Submitter) -> None:
         """Have a submitter flushed once, when the slice being applied is through, or else soon."""
@@ -176,12 +220,12 @@ class Replica:
         return self._applying is not None or len(self._told) > 0
 
     def is_between_batches(self) -> bool:
-        """Return whether no batch is half applied."""
-        return self._applying is None
+        """Return whether no batch is half applied, and none is held behind another."""
+        return self._applying is None and (self.sharing is None or self.sharing.is_settled())
 
     def between_batches(self, callback: Callable[[], None]) -> None:
-        """Call back when no batch is half applied: now, or right after the one that is."""
-        if self._applying is None:
+        """Call back when no batch is half applied or held: now, or right after the one that is."""
+        if self.is_between_batches():
             callback()
         else:
             self._between.append(callback)
@@ -242,16 +286,22 @@ class Replica:
                 self.proposals.refuse(batch, reason)
             self._finish()
         else:
+            if self.sharing is not None:
+                # Before the record changes the roster, which is part of what a proposal names.
+                self.proposals.begin(batch)
             try:
-                if batch.record is not None:
+                if self.sharing is not None:
+                    self.sharing.open(batch, self.proposals, self._loop.time())
+                elif batch.record is not None:
                     self.replay.index = self.applied
                     batch.entries = self.replay.open(batch.record)
                     batch.record = None
             except (MemoryError, RecursionError, LogCorruptError) as error:
                 self.fail(error)
                 return
-            # The next batch syncs while we apply this one.
-            self.proposals.begin(batch)
+            if self.sharing is None:
+                # The next batch syncs while we apply this one.
+                self.proposals.begin(batch)
             if not self._is_dead:
                 self._applying = batch
                 self._apply_slice()
@@ -297,15 +347,14 @@ class Replica:
         self.applied = batch.index
         self.applied_entries += len(entries)
         self.applied_bytes += batch.size
-        if self._is_shared:
-            self.replay.index = batch.index
-            self.replay.note_digest()
+        if self.sharing is not None:
+            self.sharing.applied(batch.index)
         self.proposals.learn(batch, batch.seconds + self._clock() - begun)
         if is_awaited:
             self.statistics.batch(len(entries), batch.begun, batch.synced, self._loop.time())
         if self.on_applied is not None:
             self.on_applied()
-        if self._between:
+        if self._between and self.is_between_batches():
             between, self._between = self._between, []
             for callback in between:
                 callback()
@@ -337,6 +386,8 @@ class Replica:
         except OSError as error:
             raise MachineFailure(str(error)) from error
         self.work += len(outcome.changes)
+        if self.sharing is not None:
+            self.sharing.entry_applied()
         if self.on_entry is not None and is_ours:
             self.on_entry(entry, outcome)
         if outcome.notice is not None:

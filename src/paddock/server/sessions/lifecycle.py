@@ -6,6 +6,8 @@ else: never from a reply, whose connection may be gone. The rules:
 
 * A session is tracked by the server whose proposal opened or attached it last; after a restart, by
   the one that restarts. An attachment by another server ends tracking here.
+* Where servers share a log, a session names its owner, and a server that leaves or is deposed hands
+  its sessions on. The heir tracks them from then on, each with its whole timeout.
 * A session has one connection. The older one is closed when a newer one is attached, here or
   elsewhere: its generation is over, so it can write no more.
 * A session that has been silent for its timeout gets an EXPIRE under its generation. It ends when
@@ -32,16 +34,34 @@ logger: Final = logging.getLogger(__name__)
 class SessionLifecycle(SessionListener):
     """Follows the sessions of the log, and proposes the end of the silent ones."""
 
-    def __init__(self, replica: Replica, proposer: Proposer, tick: float, flags: int) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        proposer: Proposer,
+        tick: float,
+        flags: int,
+        is_shared: bool = False,
+    ) -> None:
         self._statistics = replica.statistics
         self._sessions = replica.machine.sessions
         self._proposer = proposer
         # The flags of the entries that we propose.
         self._flags = flags
         self.tracker = SessionTracker(tick, self.expire)
-        for session in self._sessions.by_id.values():
-            self.tracker.add(session.id, session.timeout_ms / 1000)
+        if not is_shared:
+            self.adopt(0)
         replica.sessions = self
+
+    def adopt(self, owner: int) -> None:
+        """Track the sessions of an owner that are not tracked yet: 0 is a server of its own."""
+        for session in self._sessions.by_id.values():
+            if session.owner == owner and self.tracker.get(session.id) is None:
+                self.tracker.add(session.id, session.timeout_ms / 1000)
+
+    def release(self) -> None:
+        """Track no session any more: others may own them now."""
+        for liveness in self.tracker.all():
+            self.tracker.remove(liveness.session)
 
     def changed(
         self, entry: Entry, change: SessionChange, submitter: Submitter | None, is_ours: bool

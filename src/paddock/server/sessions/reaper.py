@@ -43,6 +43,8 @@ class Reaper:
         self._unused_ms = config.max_unused_container_ms
         # The clock of mtime.
         self._time_ms = time_ms
+        # Whether it is this server that reaps, where several share a log.
+        self.is_on_duty: Callable[[], bool] | None = None
         # Ignores the outcome: a node that was not deleted is scanned again.
         self._ignored = Submitter()
         # The next round, or the next step of this one.
@@ -63,7 +65,8 @@ class Reaper:
 
     def _begin_round(self) -> None:
         tree = self._tree
-        self._unseen = len(tree.containers) + len(tree.ttls)
+        is_on_duty = self.is_on_duty is None or self.is_on_duty()
+        self._unseen = len(tree.containers) + len(tree.ttls) if is_on_duty else 0
         # Earlier proposals may still wait, for a log that is broken.
         self._room = max(self._at_once - self._proposer.outstanding(), 0)
         self._step()

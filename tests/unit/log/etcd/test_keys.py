@@ -1,3 +1,5 @@
+"""The keys of a service in etcd."""
+
 import pytest
 
 from paddock.log.etcd.keys import Keys

@@ -1,10 +1,12 @@
 """The settings of a server that make sense together."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddock.server.config.config import ConfigError, ServerConfig
+from paddock.server.config.log_url import LogUrl
 
 DIGEST = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
@@ -71,3 +73,44 @@ def test_there_is_an_admin_server_if_somebody_asks_for_it(
     given: dict[str, Any], address: tuple[str, int] | None
 ) -> None:
     assert ServerConfig(**given).admin_address == address
+
+
+@pytest.mark.parametrize(
+    ("tick_time_ms", "sync_limit", "seconds"),
+    [(2000, 5, 10.0), (2000, 2, 4.0), (500, 5, 4.0), (3000, 2, 6.0), (1, 1, 4.0)],
+)
+def test_the_lease_follows_the_tick_but_is_never_short(
+    tick_time_ms: int, sync_limit: int, seconds: float
+) -> None:
+    config = ServerConfig(tick_time_ms=tick_time_ms, sync_limit=sync_limit)
+    assert config.lease_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"shared_log": LogUrl(("h:1",), "n"), "standalone": True}, "does not serve alone"),
+        ({"etcd_cert_file": Path("c")}, "--etcd-cert-file and --etcd-key-file"),
+        ({"etcd_key_file": Path("k")}, "--etcd-cert-file and --etcd-key-file"),
+        ({"etcd_user": "me"}, "PADDOCK_ETCD_PASSWORD"),
+        ({"etcd_password": "x"}, "PADDOCK_ETCD_PASSWORD"),
+        ({"shared_log": LogUrl(("h:1",), "n"), "etcd_ca_file": Path("ca")}, "write etcds://"),
+    ],
+)
+def test_settings_of_a_shared_log_that_contradict_each_other_are_refused(
+    given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ServerConfig(**given)
+
+
+def test_certificates_are_for_a_secured_log_and_for_one_that_is_named_later() -> None:
+    files = {"etcd_ca_file": Path("ca"), "etcd_cert_file": Path("c"), "etcd_key_file": Path("k")}
+    assert ServerConfig(**files).shared_log is None  # type: ignore[arg-type]
+    url = LogUrl(("h:1",), "n", is_secure=True)
+    assert ServerConfig(shared_log=url, **files).shared_log == url  # type: ignore[arg-type]
+
+
+def test_a_server_that_may_be_read_only_says_so_without_being_asked_to() -> None:
+    assert not ServerConfig().answers_word("isro")
+    assert ServerConfig(read_only_mode_enabled=True).answers_word("isro")

@@ -116,18 +116,15 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         "dataDir=/tmp/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n",
     )
     assert settings.config() == ServerConfig(data_directory=Path("/tmp/zookeeper"))
-    alone = "is not used by this server: it runs alone, without an ensemble"
-    assert settings.warnings == [
-        f"{zoo_cfg}:3: key 'initLimit' {alone}",
-        f"{zoo_cfg}:4: key 'syncLimit' {alone}",
-    ]
+    unused = "is not used by this server: it has no links to other servers"
+    assert settings.warnings == [f"{zoo_cfg}:3: key 'initLimit' {unused}"]
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("server.1=one:2888:3888", "it runs alone, without an ensemble"),
-        ("ssl.quorum.keyStore.location=/x", "it runs alone, without an ensemble"),
+        ("server.1=one:2888:3888", "it has no links to other servers"),
+        ("ssl.quorum.keyStore.location=/x", "it has no links to other servers"),
         ("forceSync=no", "a write is always on disk before it is acknowledged"),
         ("zookeeper.skipACL=yes", "ACLs always hold, and are checked when a write is applied"),
         ("netty.advancedFlowControl.enabled=true", "it is about the JVM and its libraries"),
@@ -147,8 +144,8 @@ def test_a_key_that_means_nothing_here_gets_a_warning_that_says_why(
 
 THREE = "dataDir=/d\nserver.1=one:2888:3888\nserver.2=two:2888:3888\nserver.3=three:2888:3888\n"
 WHAT_HELPS = (
-    "; leave one server in the list, or have this one serve alone with --standalone"
-    " (paddock.standalone=true)"
+    "; have them share a log with --log, leave one server in the list, or have this one serve alone"
+    " with --standalone (paddock.standalone=true)"
 )
 
 
@@ -183,6 +180,42 @@ def test_a_list_of_servers_is_passed_over_if_asked_to_serve_alone(zoo_cfg: Path,
         settings.read_options({"--standalone": "true"})
     assert settings.config().standalone
     assert len(settings.warnings) == 3
+
+
+@pytest.mark.parametrize("way", ["file", "variable", "option"])
+def test_a_list_of_servers_that_share_a_log_is_passed_over(zoo_cfg: Path, way: str) -> None:
+    url = "etcd://h:1/name"
+    settings = read(zoo_cfg, THREE + (f"log={url}\n" if way == "file" else ""))
+    if way == "variable":
+        settings.read_environment({"PADDOCK_LOG": url})
+    if way == "option":
+        settings.read_options({"--log": url})
+    assert str(settings.config().shared_log) == url
+    assert len(settings.warnings) == 3
+
+
+def test_what_is_wrong_with_the_address_of_a_log_is_named_with_its_source(zoo_cfg: Path) -> None:
+    assert error_of(zoo_cfg, "log=etcd://h:x/name") == (
+        f"{zoo_cfg}:1: log = 'etcd://h:x/name': the port 'x' of h cannot be used: 1 to 65535"
+    )
+
+
+def test_a_password_in_the_address_of_a_log_is_not_repeated(zoo_cfg: Path) -> None:
+    said = error_of(zoo_cfg, "log=etcd://me:hush@h/name")
+    assert said.startswith(f"{zoo_cfg}:1: log = (not shown): no user or password belongs here")
+    assert "hush" not in said
+
+
+def test_the_password_of_etcd_comes_from_the_environment_alone(zoo_cfg: Path) -> None:
+    settings = Settings()
+    settings.read_environment({"PADDOCK_ETCD_USER": "me", "PADDOCK_ETCD_PASSWORD": "hush"})
+    config = settings.config()
+    assert (config.etcd_user, config.etcd_password) == ("me", "hush")
+    assert "hush" not in repr(config)
+    assert warnings_of(zoo_cfg, "paddock.etcdPassword=hush\n=hush") == [
+        "1: key 'paddock.etcdPassword' is not known",
+        "2: key '' is not known",
+    ]
 
 
 def test_a_list_of_servers_in_a_file_of_its_own_is_read(zoo_cfg: Path, tmp_path: Path) -> None:
@@ -250,8 +283,8 @@ def test_variables_beat_the_file_and_options_beat_variables(zoo_cfg: Path) -> No
 
 @pytest.mark.parametrize(
     "setting",
-    # One of them has a single value, which no test can tell from its default.
-    [one for one in SETTINGS if one.field != "tls_ocsp"],
+    # One has a single value, which no test can tell from its default; one is only a variable.
+    [one for one in SETTINGS if one.field not in ("tls_ocsp", "etcd_password")],
     ids=lambda one: one.field,
 )
 def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Path) -> None:
@@ -273,6 +306,8 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "tls_client_auth": "want",
         "tls_protocol": "TLSv1.2",
         "tls_protocols": "TLSv1.3",
+        "shared_log": "etcds://h/n",
+        "advertise": "h:1",
     }.get(setting.field, "11")
     if setting.is_switch:
         text = "false" if getattr(ServerConfig(), setting.field) else "true"
@@ -282,6 +317,11 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "PADDOCK_TLS_KEY_STORE": "/key",
         "PADDOCK_TLS_TRUST_STORE": "/trust",
     }
+    # What is given together.
+    if setting.field in ("etcd_cert_file", "etcd_key_file"):
+        needed |= {"PADDOCK_ETCD_CERT_FILE": "/cert", "PADDOCK_ETCD_KEY_FILE": "/key"}
+    if setting.field == "etcd_user":
+        needed |= {"PADDOCK_ETCD_PASSWORD": "x"}
     by_file, by_variable, by_option = Settings(), Settings(), Settings()
     zoo_cfg.write_text(f"{setting.key}={text}")
     for one in (by_file, by_variable, by_option):

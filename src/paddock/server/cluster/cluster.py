@@ -1,0 +1,169 @@
+"""A server as one of several: what it has that a server of its own has not.
+
+It is made by the server, in this order: `load` finds the state and follows the log, `assemble` is
+handed the parts that serve it, `join` makes this server a member; at the end `leave`, then `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from paddock import __version__
+from paddock.log.etcd.keys import Keys
+from paddock.log.etcd.store import Store
+from paddock.log.interface import LogError, SharedLog, TrimmedError
+from paddock.server.cluster.duty import Duty
+from paddock.server.cluster.former_boot import FormerBoot
+from paddock.server.cluster.membership import Membership
+from paddock.server.cluster.startup import SharedStart
+from paddock.server.config.config import ServerConfig
+from paddock.server.connections.core import Core
+from paddock.server.durability.snapshotter import Snapshotter
+from paddock.server.replication.lease import Lease
+from paddock.server.replication.replica import Replica
+from paddock.server.replication.shared_records import SharedRecords
+from paddock.server.sessions.reaper import Reaper
+from paddock.storage.replay import Replay
+from paddock.storage.snapshots import SnapshotStore
+
+# How many clients are disconnected at once when the server stops, at least; in how many groups, at
+# most; and the pause between two groups, in seconds.
+_GROUP_MIN: Final = 16
+_GROUPS_MAX: Final = 20
+_GROUP_PAUSE: Final = 0.1
+# How often it is looked whether a group has its last answers, in seconds.
+_LOOK_PAUSE: Final = 0.01
+_LOOKS_MAX: Final = 500
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Cluster:
+    """The membership of one server, with the log that it shares."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        store: Store,
+        lease_clock: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+        folder: Path | None,
+    ) -> None:
+        # Called when this server cannot go on by itself: a new one in this process may.
+        self.on_lost: Callable[[LogError], None] | None = None
+        assert config.shared_log is not None
+        self.lease = Lease(lease_clock, config.lease_seconds)
+        self._config = config
+        self._store = store
+        self._keys = Keys(config.shared_log.name)
+        self._random_bytes = random_bytes
+        self._former = FormerBoot(folder)
+        self._start: SharedStart | None = None
+        self._records: SharedRecords | None = None
+        self._membership: Membership | None = None
+        self._core: Core | None = None
+        self._duty: Duty | None = None
+        self._snapshots: SnapshotStore | None = None
+
+    @property
+    def log(self) -> SharedLog:
+        assert self._start is not None
+        return self._start.log
+
+    @property
+    def membership(self) -> Membership:
+        assert self._membership is not None
+        return self._membership
+
+    async def load(
+        self, make_replica: Callable[[Replay], Replica], cache: SnapshotStore
+    ) -> Replica:
+        """Return a replica at the end of the log. Raises LogError."""
+        self._snapshots = cache
+        self._start = SharedStart(
+            self._store, self._keys, self.lease, self._random_bytes, make_replica, cache
+        )
+        replica, self._records = await self._start.load()
+        return replica
+
+    def assemble(self, core: Core, reaper: Reaper, snapshotter: Snapshotter) -> None:
+        """Take the parts that serve the state."""
+        assert self._records is not None
+        self._core = core
+        self._records.on_failed = self._fail
+        self._membership = membership = Membership(
+            core, self._records, self.log, self._random_bytes, version=__version__
+        )
+        membership.on_boot = self._former.write
+        membership.on_refused = self._fail
+        reaper.is_on_duty = membership.is_on_duty
+        url = self._config.shared_log
+        assert url is not None
+        assert self._snapshots is not None
+        self._duty = Duty(
+            self._store,
+            self._keys,
+            core.replica,
+            snapshotter,
+            self._snapshots.folder,
+            membership,
+            self._random_bytes,
+            compacts=url.compacts,
+        )
+
+    async def join(self) -> None:
+        """Become a member. Raises LogError if the service does not take us in."""
+        await self.membership.join(self._former.read())
+
+    async def spread_clients(self) -> None:
+        """Close the clients' connections in small groups, so that they spread over the others."""
+        core = self._core
+        if core is None or self.lease.is_over():
+            return
+        connections = list(core.connections)
+        group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
+        for start in range(0, len(connections), group):
+            some = connections[start : start + group]
+            for connection in some:
+                connection.hold()
+            for _ in range(_LOOKS_MAX):
+                if self.lease.is_over() or not any(one.report().queued for one in some):
+                    break
+                await asyncio.sleep(_LOOK_PAUSE)
+            for connection in some:
+                connection.close()
+            await asyncio.sleep(_GROUP_PAUSE)
+
+    async def leave(self) -> None:
+        """Hand our sessions on, and be no member any more."""
+        if self._duty is not None:
+            await self._duty.stop()
+            self._duty = None
+        if self._membership is not None:
+            await self._membership.leave()
+            self._former.clear()
+
+    async def close(self) -> None:
+        """Follow the log no more, and let go of everything."""
+        if self._duty is not None:
+            await self._duty.stop()
+        if self._membership is not None:
+            self._membership.stop()
+        if self._start is not None:
+            await self._start.log.close()
+        await self._store.close()
+
+    def _fail(self, error: LogError) -> None:
+        """End the boot: the log cannot be followed any more."""
+        if isinstance(error, TrimmedError):
+            logger.warning("the log was trimmed before it was read: %s", error)
+        else:
+            logger.critical("the log cannot be followed: %s", error)
+        if self._membership is not None:
+            self._membership.lose(str(error), for_good=True)
+        if self.on_lost is not None:
+            self.on_lost(error)

@@ -1,0 +1,176 @@
+"""What one server does for all: it writes snapshots to etcd, and trims the log behind them.
+
+The member with the lowest join number is on duty. When enough of the log lies behind the newest
+snapshot in etcd, it takes a snapshot, uploads it, makes it the current one, and deletes what the
+one before it has made superfluous. Whoever comes on duty while another still works does no harm:
+`paddock.log.etcd.snapshots` and `trimming` have their guards. What fails is tried again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from paddock.log.etcd.calls import Calls
+from paddock.log.etcd.keys import Keys
+from paddock.log.etcd.manifest import Cut, Manifest, ManifestReplacedError, read_manifest
+from paddock.log.etcd.snapshots import upload
+from paddock.log.etcd.store import Store
+from paddock.log.etcd.trimming import due, trim
+from paddock.log.interface import LogError
+from paddock.server.cluster.membership import Membership
+from paddock.server.durability.snapshotter import Snapshotter
+from paddock.server.replication.replica import Replica
+from paddock.state.roster import Roster
+from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_name
+
+logger: Final = logging.getLogger(__name__)
+
+# Seconds between two looks at what is to be done, and after something failed.
+_PAUSE: Final = 2.0
+_PAUSE_FAILED: Final = 15.0
+
+
+class Duty:
+    """Writes snapshots to etcd while this server is on duty."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        replica: Replica,
+        snapshotter: Snapshotter,
+        folder: Path,
+        membership: Membership,
+        random_bytes: Callable[[int], bytes],
+        *,
+        compacts: bool = True,
+    ) -> None:
+        # The newest snapshot in etcd, as far as this server knows.
+        self.manifest: Manifest | None = None
+        self._store = store
+        self._keys = keys
+        self._replica = replica
+        self._snapshotter = snapshotter
+        self._folder = folder
+        self._membership = membership
+        self._random_bytes = random_bytes
+        self._compacts = compacts
+        loop = asyncio.get_running_loop()
+        self._calls = Calls(loop.time)
+        # Where each snapshot stands that was begun, by its index; the last few.
+        self._cuts: dict[int, Cut] = {}
+        # Records and bytes of the log that were applied since this server started.
+        self._first_index = replica.applied
+        snapshotter.on_begun = self._note_cut
+        self._task = loop.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Do nothing any more; what was begun is left as it is, and does no harm."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        while True:
+            pause = _PAUSE
+            if self._membership.is_on_duty():
+                try:
+                    await self._look()
+                except ManifestReplacedError as error:
+                    logger.info("a snapshot for etcd was given up: %s", error)
+                except LogError as error:
+                    logger.error("no snapshot was written to etcd: %s", error)
+                    pause = _PAUSE_FAILED
+            else:
+                self.manifest = None
+            await asyncio.sleep(pause)
+
+    async def _look(self) -> None:
+        """Write a snapshot if it is time for one."""
+        if self.manifest is None:
+            # Another server may have written one since we were last on duty.
+            self.manifest = await read_manifest(self._store, self._keys, self._calls)
+            if self.manifest is not None:
+                await self._trim(self.manifest)
+        last = self.manifest
+        batches = self._replica.applied - (0 if last is None else last.index)
+        seen = max(self._replica.applied - self._first_index, 1)
+        size = self._replica.applied_bytes * batches // seen
+        if due(size, batches, 0 if last is None else last.size):
+            try:
+                self.manifest = await self._upload()
+            except ManifestReplacedError:
+                self.manifest = None
+                raise
+            await self._trim(self.manifest)
+
+    async def _upload(self) -> Manifest:
+        begun = asyncio.get_running_loop().time()
+        index = await self._snapshotter.take_now()
+        cut = self._cuts.get(index) or self._cut_now(index)
+        path = self._folder / snapshot_name(index)
+        roster = self._roster
+        manifest = await upload(
+            self._store,
+            self._keys,
+            _read(path, index),
+            cut,
+            roster.rules,
+            self._random_bytes,
+            calls=self._calls,
+        )
+        seconds = asyncio.get_running_loop().time() - begun
+        shown = {"index": index, "bytes": manifest.size, "seconds": seconds}
+        logger.info("snapshot at %d in etcd: %d bytes in %.1f s", *shown.values(), extra=shown)
+        return manifest
+
+    async def _trim(self, manifest: Manifest) -> None:
+        revision = await trim(
+            self._store, self._keys, manifest, compact=self._compacts, calls=self._calls
+        )
+        if revision:
+            logger.info("the log in etcd is trimmed behind the snapshot at %d", manifest.index)
+
+    @property
+    def _roster(self) -> Roster:
+        roster = self._replica.machine.roster
+        assert roster is not None
+        return roster
+
+    def _note_cut(self, index: int) -> None:
+        """Remember where a snapshot stands that begins now."""
+        roster = self._roster
+        self._cuts[index] = Cut(
+            roster.index,
+            roster.revision,
+            roster.last_boot,
+            roster.last_number,
+            {member.boot: member.next for member in roster.members.values()},
+        )
+        while len(self._cuts) > 4:
+            del self._cuts[next(iter(self._cuts))]
+
+    def _cut_now(self, index: int) -> Cut:
+        """Return where a snapshot stands that was there at the start, if nothing came since."""
+        if self._replica.applied != index or not self._replica.is_between_batches():
+            raise LogError(f"the snapshot at {index} is older than this server")
+        self._note_cut(index)
+        return self._cuts[index]
+
+
+async def _read(path: Path, index: int) -> AsyncIterator[bytes]:
+    """Read a snapshot piece by piece, in a thread. Raises LogError."""
+    loop = asyncio.get_running_loop()
+    pieces = read_snapshot(path, index)
+    try:
+        while (piece := await loop.run_in_executor(None, _next, pieces)) is not None:
+            yield piece
+    except (OSError, SnapshotDamagedError) as error:
+        raise LogError(f"{path}: cannot be read: {error}") from error
+
+
+def _next(pieces: Iterator[bytes]) -> bytes | None:
+    return next(pieces, None)

@@ -1,0 +1,54 @@
+"""The boot of this server, written down for its successor on the same data folder.
+
+A server that was killed is still a member until it is deposed. Its successor replaces it at once,
+if the former one can surely not speak any more: the data folder is claimed by one process at a
+time, and was not copied to another machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+from paddock.log.file.disk import Disk, write_file
+
+_MACHINE_ID: Final = Path("/etc/machine-id")
+
+
+class FormerBoot:
+    """The file in the data folder; without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None, machine: bytes | None = None) -> None:
+        self._path = None if folder is None else folder / "boot"
+        self._machine = _machine_id() if machine is None else machine
+
+    def read(self) -> bytes:
+        """Return the former boot; empty if there is none, or it may still speak."""
+        if self._path is None or not self._machine:
+            return b""
+        try:
+            boot, machine = self._path.read_bytes().split()
+            return bytes.fromhex(boot.decode("ascii")) if machine == self._machine else b""
+        except (OSError, ValueError):
+            return b""
+
+    def write(self, boot: bytes) -> None:
+        """Write down the boot that begins."""
+        if self._path is not None:
+            # Without it a successor waits until the boot is deposed.
+            with contextlib.suppress(OSError):
+                write_file(self._path, boot.hex().encode() + b" " + self._machine + b"\n", Disk())
+
+    def clear(self) -> None:
+        """Forget the boot: it has left."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
+def _machine_id() -> bytes:
+    """Return what tells this machine from others; empty if unknown."""
+    with contextlib.suppress(OSError):
+        return _MACHINE_ID.read_bytes().strip()
+    return b""

@@ -1,0 +1,320 @@
+"""The membership of this server: it joins, renews its lease, deposes the silent, and starts again.
+
+A boot is one incarnation of a server in the log: eight random bytes. The rules:
+
+* A boot begins with a JOIN. The port opens when that is applied and the lease holds.
+* A batch renews the lease, and so an empty one is proposed when nothing else was for T/4.
+* A member that was silent for T is deposed: T since its last batch came here, and since we joined.
+  Members take turns by rank, so that usually one does it. The DEPOSE names the member's last batch,
+  and is void if there is a later one.
+* Without a lease we propose nothing but a JOIN. The boot ends: all connections are aborted, nothing
+  of it is sent again, and a new boot joins, which replaces the former one at once.
+* A server that stops drains first, then leaves. Its sessions are handed on, and none is expired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from paddock.log.interface import LogError, SharedLog
+from paddock.server.connections.core import Core
+from paddock.server.replication.proposals import AwaitedOutcome, Submitter
+from paddock.server.replication.shared_records import SharedRecords
+from paddock.state.entry import DEPOSE, JOIN, LEAVE, RULES, Entry
+from paddock.state.roster import (
+    DEPOSED,
+    JOIN_AGE_MAX,
+    JOINED,
+    LEFT,
+    REFUSED,
+    DeposeRequest,
+    JoinRequest,
+    Member,
+    Roster,
+    RosterChange,
+)
+
+logger: Final = logging.getLogger(__name__)
+
+BOOT_BYTES: Final = 8
+# In shares of T: how often we look, when an idle server renews its lease, and how much longer each
+# member of a higher rank waits before it deposes another.
+_LOOK: Final = 1 / 16
+_RENEWAL: Final = 1 / 4
+_STAGGER: Final = 1 / 4
+
+
+class JoinRefusedError(LogError):
+    """The service does not take this server in. Its text says why."""
+
+
+class Membership:
+    """Keeps this server a member of its service. It is a `RosterListener`."""
+
+    def __init__(
+        self,
+        core: Core,
+        records: SharedRecords,
+        log: SharedLog,
+        random_bytes: Callable[[int], bytes],
+        *,
+        version: str,
+        settings: str = "",
+    ) -> None:
+        # Called with the boot that begins, before it is sent: its successor may replace it.
+        self.on_boot: Callable[[bytes], None] | None = None
+        # Called when the service does not take us in again.
+        self.on_refused: Callable[[LogError], None] | None = None
+        self._core = core
+        self._records = records
+        self._lease = records.lease
+        self._log = log
+        self._random_bytes = random_bytes
+        self._version = version
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        # Our number in the roster; 0 while we are no member.
+        self.number = 0
+        self._boot = b""
+        self._joined: asyncio.Future[None] | None = None
+        self._joined_at = 0.0
+        # When each member's last batch came, and when we last proposed to depose one.
+        self._heard: dict[bytes, float] = {}
+        self._deposing: dict[bytes, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._return: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._is_joining = False
+        records.members = self
+
+    # The life of a boot.
+
+    async def join(self, replaces: bytes = b"") -> None:
+        """Join the service; return when we are a member and have a lease. Raises LogError."""
+        await self._join(replaces)
+        self._look_later()
+
+    async def leave(self) -> None:
+        """Leave the service, and wait until that has come out of the log, or the lease is over."""
+        self._stopping = True
+        if self._return is not None:
+            self._return.cancel()
+            await asyncio.wait([self._return])
+        if self.number and not self._lease.is_over():
+            departure = AwaitedOutcome()
+            self._core.proposer.submit(Entry(LEAVE, b""), departure)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._lease.left()):
+                    await departure.wait()
+        self._core.proposer.abandon()
+        self.stop()
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        self._stopping = True
+        self._lease.end()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def is_on_duty(self) -> bool:
+        """Return whether the work that one server does for all is ours."""
+        duty = self._roster.duty()
+        return self.number != 0 and duty is not None and duty.number == self.number
+
+    @property
+    def _roster(self) -> Roster:
+        roster = self._core.machine.roster
+        assert roster is not None
+        return roster
+
+    # What the records tell, in the middle of a batch.
+
+    def heard(self, boot: bytes, index: int) -> None:
+        self._heard[boot] = self._lease.now()
+
+    def changed(self, change: RosterChange) -> None:
+        if change.kind == JOINED and change.boot == self._boot:
+            self.number, self._joined_at = change.number, self._lease.now()
+            self._core.lifecycle.adopt(change.number)
+            self._settle(None)
+        elif change.kind == REFUSED and change.boot == self._boot:
+            self._settle(JoinRefusedError(change.reason))
+        elif change.kind in (LEFT, DEPOSED):
+            self._gone(change)
+        self._log_change(change)
+
+    def _gone(self, change: RosterChange) -> None:
+        self._heard.pop(change.boot, None)
+        self._deposing.pop(change.boot, None)
+        if self.number and change.number == self.number:
+            # At once: nothing may be sent any more.
+            self._lease.end()
+            self.number = 0
+            self._loop.call_soon(self.lose, "it was deposed")
+        elif self.number and change.heir == self.number:
+            self._core.lifecycle.adopt(self.number)
+
+    def _settle(self, error: LogError | None) -> None:
+        joined, self._joined = self._joined, None
+        if joined is not None and not joined.done():
+            if error is None:
+                joined.set_result(None)
+            else:
+                joined.set_exception(error)
+
+    # Joining.
+
+    async def _join(self, replaces: bytes) -> None:
+        self._is_joining = True
+        try:
+            while not (await self._begin_boot(replaces) and await self._await_lease()):
+                replaces = self._boot
+        finally:
+            self._is_joining = False
+
+    async def _await_lease(self) -> bool:
+        """Wait until the lease holds: it may have taken longer than that to come here.
+
+        Returns False if we are no member any more.
+        """
+        self._core.proposer.resume()
+        while self.number and self._lease.is_over():
+            self._core.proposer.renew()
+            await asyncio.sleep(self._lease.seconds * _LOOK)
+        return self.number != 0
+
+    async def _begin_boot(self, replaces: bytes) -> bool:
+        """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
+
+        Returns False if it came out of the log so late that it was void.
+        """
+        core, records = self._core, self._records
+        self._boot = boot = self._random_bytes(BOOT_BYTES)
+        if self.on_boot is not None:
+            self.on_boot(boot)
+        self.number = 0
+        self._joined = joined = self._loop.create_future()
+        self._log.begin(boot)
+        self._lease.begin()
+        records.boot = boot
+        applied = core.replica.applied
+        request = JoinRequest(
+            applied,
+            RULES,
+            core.config.advertise or "",
+            self._settings,
+            self._version,
+            replaces,
+            core.wall_clock_ms(),
+        )
+        core.proposer.join(Entry(JOIN, request.encode()))
+        try:
+            await joined
+        except JoinRefusedError:
+            if core.replica.applied - applied <= JOIN_AGE_MAX:
+                raise
+            return False
+        return True
+
+    # Looking after leases, ours and those of others.
+
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._lease.seconds * _LOOK, self._look)
+
+    def _look(self) -> None:
+        if self._stopping:
+            return
+        if self.number and not self._is_joining:
+            if self._lease.is_over():
+                self.lose("its lease is over: no batch of it came out of the log in time")
+            else:
+                if self._core.proposer.idle_seconds() >= self._lease.seconds * _RENEWAL:
+                    self._core.proposer.renew()
+                self._look_at_others()
+        self._look_later()
+
+    def _look_at_others(self) -> None:
+        now, seconds = self._lease.now(), self._lease.seconds
+        for member in self._roster.members.values():
+            if member.number == self.number:
+                continue
+            since = max(self._heard.get(member.boot, 0.0), self._joined_at)
+            patience = seconds * (1 + _STAGGER * self._rank(member))
+            if now - since >= patience and now - self._deposing.get(member.boot, 0.0) >= seconds:
+                self._deposing[member.boot] = now
+                logger.warning(
+                    "member %d has been silent for %.1f s, and is to be deposed",
+                    member.number,
+                    now - since,
+                    extra={"member": member.number, "seconds": now - since},
+                )
+                body = DeposeRequest(member.boot, member.last_index).encode()
+                self._core.proposer.submit(Entry(DEPOSE, body), Submitter())
+
+    def _rank(self, silent: Member) -> int:
+        """Return how many members come before us who may depose this one."""
+        return sum(
+            one.number < self.number and one is not silent for one in self._roster.members.values()
+        )
+
+    # Outages.
+
+    def lose(self, reason: str, *, for_good: bool = False) -> None:
+        """End the boot: nothing of it is sent any more, and no client is served.
+
+        Unless for good, a new boot joins as soon as that is possible.
+        """
+        if self._stopping or self._is_joining:
+            return
+        core = self._core
+        logger.error("out of service: %s", reason, extra={"reason": reason})
+        core.is_open = False
+        self._lease.end()
+        self.number = 0
+        self._records.boot = b""
+        self._log.withdraw()
+        self._abort_connections()
+        core.proposer.abandon()
+        core.lifecycle.release()
+        core.is_read_only = core.config.read_only_mode_enabled
+        if not for_good:
+            self._return = self._loop.create_task(self._come_back())
+
+    async def _come_back(self) -> None:
+        core = self._core
+        try:
+            await self._join(self._boot)
+        except LogError as error:
+            if self.on_refused is not None:
+                self.on_refused(error)
+            return
+        finally:
+            self._return = None
+        core.is_read_only = False
+        self._abort_connections()
+        core.is_open = not self._stopping
+        logger.warning("in service again, as member %d", self.number)
+
+    def _abort_connections(self) -> None:
+        for connection in list(self._core.connections):
+            connection.abort()
+
+    def _log_change(self, change: RosterChange) -> None:
+        """Tell the operator who came and went, and why."""
+        said = {
+            JOINED: "member %d has joined",
+            LEFT: "member %d has left",
+            DEPOSED: "member %d was deposed",
+            REFUSED: "a server was refused",
+        }.get(change.kind)
+        if said is None:
+            return
+        text = said % change.number if "%d" in said else said
+        reason = f": {change.reason}" if change.reason else ""
+        logger.info(
+            "%s%s", text, reason, extra={"member": change.number, "boot": change.boot.hex()}
+        )

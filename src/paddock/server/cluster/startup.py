@@ -1,0 +1,132 @@
+"""The start of a server on a shared log: find a state, follow the log from there, to its end.
+
+etcd alone is durable. A data folder is a cache: the local snapshot in it counts if the log still
+has the record that it ends with. Otherwise the newest snapshot in etcd counts, and if there is none
+the log from its beginning.
+
+A local snapshot that the log knows nothing of means that etcd was restored from an older backup.
+Clients have seen zxids that would be used again. So the server refuses to start, unless the service
+has begun a new epoch since (`paddock cluster epoch`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from paddock.log.etcd.etcd_log import EtcdLog
+from paddock.log.etcd.keys import Keys
+from paddock.log.etcd.manifest import (
+    Manifest,
+    ManifestReplacedError,
+    read_manifest,
+)
+from paddock.log.etcd.service import find_or_create_service
+from paddock.log.etcd.snapshots import download
+from paddock.log.etcd.store import Store
+from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, TrimmedError
+from paddock.server.replication.lease import Lease
+from paddock.server.replication.replica import Replica
+from paddock.server.replication.shared_records import SharedRecords
+from paddock.state.epoch import epoch_of
+from paddock.state.machine import StateMachine
+from paddock.state.snapshot import SnapshotError, restore
+from paddock.storage.replay import Replay, within_memory
+from paddock.storage.snapshots import SnapshotStore
+
+logger: Final = logging.getLogger(__name__)
+
+# How often a snapshot may be replaced or trimmed away while we take it.
+_ATTEMPTS: Final = 5
+
+
+class SharedStart:
+    """Brings a replica to the end of a shared log."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        lease: Lease,
+        random_bytes: Callable[[int], bytes],
+        make_replica: Callable[[Replay], Replica],
+        cache: SnapshotStore,
+    ) -> None:
+        self.store = store
+        self.keys = keys
+        self.log = EtcdLog(store, keys)
+        self._lease = lease
+        self._random_bytes = random_bytes
+        self._make_replica = make_replica
+        self._cache = cache
+
+    async def load(self) -> tuple[Replica, SharedRecords]:
+        """Return a replica that follows the log, and has all that was committed before the call.
+
+        Raises LogError.
+        """
+        service = await find_or_create_service(self.store, self.keys, self._random_bytes)
+        cached = self._cached_state(service.id)
+        if cached is None:
+            return await self._load_stored(service.id)
+        try:
+            return await self._follow(cached)
+        except TrimmedError as error:
+            logger.info("the snapshot in the data folder is not used: %s", error)
+            return await self._load_stored(service.id)
+        except OtherHistoryError:
+            replica, records = await self._load_stored(service.id)
+            if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):
+                raise
+            logger.warning("the snapshot in the data folder is of an earlier epoch, and not used")
+            return replica, records
+
+    async def _load_stored(self, service: bytes) -> tuple[Replica, SharedRecords]:
+        """Start from what etcd has."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._follow(await self._stored_state(service))
+            except (TrimmedError, ManifestReplacedError) as error:
+                logger.info("a newer snapshot is taken: %s", error)
+        raise LogError("snapshots are replaced faster than they can be loaded")
+
+    async def _follow(self, machine: StateMachine) -> tuple[Replica, SharedRecords]:
+        roster = machine.roster
+        assert roster is not None
+        replica = self._make_replica(Replay(machine, roster.index))
+        records = SharedRecords(replica, roster, self._lease)
+        replica.sharing = records
+        await self.log.follow(records, records.position())
+        await replica.catch_up()
+        return replica, records
+
+    def _cached_state(self, service: bytes) -> StateMachine | None:
+        """Return the state of the newest snapshot in the data folder, if it is of this service."""
+        snapshot = self._cache.newest().snapshot
+        if snapshot is None:
+            return None
+        try:
+            machine = within_memory(
+                f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
+            )
+        except (SnapshotError, LogCorruptError) as error:
+            logger.warning("the snapshot %s is passed over: %s", snapshot.path, error)
+            return None
+        if machine.roster is None or machine.roster.service != service:
+            logger.warning("the snapshot %s is of another service, and not used", snapshot.path)
+            return None
+        return machine
+
+    async def _stored_state(self, service: bytes) -> StateMachine:
+        """Return the state of the newest snapshot in etcd; an empty one if there is none."""
+        manifest: Manifest | None = await read_manifest(self.store, self.keys)
+        if manifest is None:
+            machine = StateMachine()
+            machine.share(service)
+            return machine
+        pieces = [piece async for piece in download(self.store, self.keys, manifest)]
+        try:
+            return within_memory("the snapshot in etcd", lambda: restore(pieces))
+        except SnapshotError as error:
+            raise LogCorruptError(f"the snapshot at {manifest.index} in etcd: {error}") from error

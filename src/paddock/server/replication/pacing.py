@@ -1,0 +1,66 @@
+"""When the next batch is proposed to a log that several servers share.
+
+A commit takes milliseconds there, and costs every server something. So a batch waits for company,
+but not for long: it goes when nothing is in flight, when it is full, or when its eldest entry has
+waited half of the time that a commit takes lately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from paddock.state.entry import Entry
+
+SHARED_BATCH_BYTES_MAX: Final = 64 << 10
+"""A batch in a shared log; etcd keeps thousands of them in memory."""
+
+# The commit time to begin with, and its limits, in seconds.
+_COMMIT_START: Final = 0.004
+_COMMIT_MIN: Final = 0.001
+_COMMIT_MAX: Final = 0.1
+# How much of a new measurement counts.
+_WEIGHT: Final = 0.125
+
+
+class Pacing:
+    """Decides whether a batch may go; `full_bytes` is how many bytes make it full."""
+
+    def __init__(self, now: Callable[[], float], full_bytes: int) -> None:
+        self.full_bytes = full_bytes
+        # Whether the proposer waits for a pause to end.
+        self.is_pausing = False
+        # Whether a batch should go, though it be empty, to renew our lease.
+        self.is_renewing = False
+        # The entry that a new boot begins with, until it is proposed.
+        self.joining: Entry | None = None
+        self._now = now
+        self._commit = _COMMIT_START
+        # When the eldest entry came that has not been proposed.
+        self._since: float | None = None
+        self._proposed_at = now()
+
+    def gathered(self) -> None:
+        """Note that something waits to be proposed."""
+        if self._since is None:
+            self._since = self._now()
+
+    def proposed(self, has_more: bool) -> None:
+        """Note that a batch went, and whether something was left behind."""
+        self._proposed_at = self._now()
+        self._since = self._proposed_at if has_more else None
+
+    def idle_seconds(self) -> float:
+        """Return for how long no batch went."""
+        return self._now() - self._proposed_at
+
+    def committed(self, seconds: float) -> None:
+        """Note how long a commit took."""
+        self._commit += (seconds - self._commit) * _WEIGHT
+        self._commit = min(max(self._commit, _COMMIT_MIN), _COMMIT_MAX)
+
+    def pause(self, in_flight: int, size: int) -> float:
+        """Return for how long the batch should wait; 0 if it may go."""
+        if in_flight == 0 or size >= self.full_bytes or self._since is None:
+            return 0.0
+        return max(self._since + self._commit / 2 - self._now(), 0.0)

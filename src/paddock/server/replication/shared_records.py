@@ -1,0 +1,189 @@
+"""The records of a log that several servers share, on their way to the replica.
+
+The roster decides what counts: a record of a server that is no member, or that came out of the log
+before, is void; one that came out before its predecessor is held. The rules:
+
+* Records are taken one after the other: the next one is looked at when the one before it has been
+  applied as a whole. So the roster and the state never differ by half a record.
+* What a record releases, it and those held behind it, is of one server, and is applied as one
+  batch. Our own have their submitters; they are claimed when they are applied, so a proposal counts
+  as in flight until then.
+* A record without a payload was decided to be passed over (`paddock cluster skip`): it has no
+  effect, and its number counts.
+* The state between two records is remembered by its digest. A foreign batch names the one that its
+  proposer had. If they differ, one of the two states is wrong.
+* Nothing is half done between two records if nothing is held: only then a snapshot may begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from paddock.log.interface import LogError, Position, Record
+from paddock.protocol.jute import DecodeError
+from paddock.server.replication.lease import Lease
+from paddock.server.replication.proposals import PendingBatch, Proposals
+from paddock.server.replication.replica import Replica, Sharing
+from paddock.state.access import Identities
+from paddock.state.entry import RULES, Batch, Entry
+from paddock.state.machine import StateMachine
+from paddock.state.roster import Roster, RosterChange
+from paddock.storage.replay import OtherStateError, UnreadableBatchError
+
+logger: Final = logging.getLogger(__name__)
+
+# How many digests are remembered.
+DIGESTS_MAX: Final = 4_096
+# How many bytes of records may wait to be applied.
+WAITING_BYTES_MAX: Final = 64 << 20
+# How many sets of identities are remembered once they are decoded.
+_KNOWN_MAX: Final = 1_000
+
+
+class RosterListener(Protocol):
+    """What follows the members of the service."""
+
+    def heard(self, boot: bytes, index: int) -> None:
+        """Take the news that a member's batch has come out of the log, applied or held."""
+
+    def changed(self, change: RosterChange) -> None:
+        """Take what an applied entry made of the roster."""
+
+
+class SharedRecords(Sharing):
+    """Takes the records of a shared log, and hands the replica what is to be applied.
+
+    It is a `SharedListener`.
+    """
+
+    def __init__(self, replica: Replica, roster: Roster, lease: Lease) -> None:
+        self.lease = lease
+        # None while this server only follows.
+        self.members: RosterListener | None = None
+        # Called when the log is followed no more.
+        self.on_failed: Callable[[LogError], None] | None = None
+        # The name under which this process proposes; empty if it does not.
+        self.boot = b""
+        self._replica = replica
+        self._machine: StateMachine = replica.machine
+        self._roster = roster
+        self._digests: dict[int, int] = {roster.index: self._machine.shared_digest()}
+        self._known: dict[bytes, Identities] = {}
+        # Bytes that wait to be applied, and who waits until they are fewer.
+        self._waiting_bytes = 0
+        self._room: asyncio.Future[None] | None = None
+        # Our numbers in the batch that is being applied.
+        self._numbers: list[int] = []
+
+    def position(self) -> Position:
+        """Return the place of the state in the log."""
+        roster = self._roster
+        return Position(roster.index, roster.revision, roster.last_boot, roster.last_number)
+
+    # What the log calls.
+
+    def committed(self, record: Record) -> None:
+        self._waiting_bytes += len(record.payload)
+        self._replica.hear_shared(record)
+
+    async def room(self) -> None:
+        while self._waiting_bytes > WAITING_BYTES_MAX and not self._replica.is_dead():
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+
+    def failed(self, error: LogError) -> None:
+        if self.on_failed is not None:
+            self.on_failed(error)
+
+    # What the replica calls.
+
+    def open(self, batch: PendingBatch, proposals: Proposals, now: float) -> None:
+        record = batch.record
+        assert record is not None
+        assert record.server is not None
+        self._waiting_bytes -= len(record.payload)
+        batch.record = None
+        boot = record.server
+        released = self._roster.take(
+            record.index, record.revision, boot, record.number, record.payload
+        )
+        member = self._roster.members.get(boot)
+        is_heard = member is not None and member.last_index == record.index
+        if is_heard and self.members is not None:
+            self.members.heard(boot, record.index)
+        batch.is_ours = boot == self.boot
+        batch.size = sum([len(payload) for _, payload in released])
+        if released:
+            self._machine.begin_batch(boot)
+        for number, payload in released:
+            if not batch.is_ours:
+                if payload:
+                    batch.entries += self._decode(record.index, payload)
+                continue
+            self._numbers.append(number)
+            ours = proposals.claim(number, now)
+            assert ours is not None, "who proposes keeps what it proposed"
+            if payload:
+                batch.take_in(ours)
+            else:
+                for submitter in ours.submitters:
+                    submitter.abort()
+
+    def applied(self, index: int) -> None:
+        self._digests[index] = self._machine.shared_digest()
+        if len(self._digests) > DIGESTS_MAX:
+            del self._digests[next(iter(self._digests))]
+        if self._numbers:
+            numbers, self._numbers = self._numbers, []
+            for number in numbers:
+                self.lease.applied(number)
+        if self._room is not None and self._waiting_bytes <= WAITING_BYTES_MAX:
+            room, self._room = self._room, None
+            if not room.done():
+                room.set_result(None)
+
+    def entry_applied(self) -> None:
+        change = self._machine.take_roster_change()
+        while change is not None:
+            if self.members is not None:
+                self.members.changed(change)
+            change = self._machine.take_roster_change()
+
+    def is_settled(self) -> bool:
+        return self._roster.held_count == 0
+
+    def digest(self) -> int:
+        return self._machine.shared_digest()
+
+    def rules(self) -> int:
+        # Before the first member joins there are none.
+        return self._roster.rules or RULES
+
+    def sending(self, number: int) -> None:
+        self.lease.sending(number)
+
+    def _decode(self, index: int, payload: bytes) -> list[Entry]:
+        """Decode a batch and compare its digest. Raises LogCorruptError."""
+        if not payload:
+            # No batch is this short: the operator had the log skip it.
+            return []
+        try:
+            batch = Batch.decode(payload, self._known)
+        except DecodeError as error:
+            raise UnreadableBatchError(
+                f"batch {index} of the log cannot be read: {error}; it was written by another"
+                " version of Paddock. Start that version; or, if no version can read it, have it"
+                f" passed over: paddock cluster skip {index}"
+            ) from error
+        if len(self._known) > _KNOWN_MAX:
+            self._known.clear()
+        expected = self._digests.get(batch.digest_index)
+        if expected is not None and expected != batch.digest:
+            raise OtherStateError(
+                f"batch {index}: its server had another state at {batch.digest_index} than this"
+                " one. One of the two is wrong: keep the data folders of both and report it"
+            )
+        return batch.entries

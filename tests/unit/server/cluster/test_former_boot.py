@@ -1,0 +1,43 @@
+"""Whom a server may replace when it starts."""
+
+from pathlib import Path
+
+import pytest
+
+from paddock.server.cluster.former_boot import FormerBoot
+
+BOOT = bytes(range(8))
+
+
+def test_the_next_server_on_the_folder_finds_the_boot(tmp_path: Path) -> None:
+    FormerBoot(tmp_path, b"machine").write(BOOT)
+    assert FormerBoot(tmp_path, b"machine").read() == BOOT
+
+
+def test_a_boot_that_has_left_is_not_found(tmp_path: Path) -> None:
+    former = FormerBoot(tmp_path, b"machine")
+    former.write(BOOT)
+    former.clear()
+    former.clear()
+    assert FormerBoot(tmp_path, b"machine").read() == b""
+
+
+@pytest.mark.parametrize("machine", [b"another", b""])
+def test_a_folder_that_was_copied_to_another_machine_replaces_nobody(
+    tmp_path: Path, machine: bytes
+) -> None:
+    FormerBoot(tmp_path, b"machine").write(BOOT)
+    assert FormerBoot(tmp_path, machine).read() == b""
+
+
+@pytest.mark.parametrize("content", [b"", b"xyz machine", b"00", b"a b c"])
+def test_a_damaged_file_replaces_nobody(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "boot").write_bytes(content)
+    assert FormerBoot(tmp_path, b"machine").read() == b""
+
+
+def test_without_a_folder_nothing_is_kept() -> None:
+    former = FormerBoot(None, b"machine")
+    former.write(BOOT)
+    former.clear()
+    assert former.read() == b""
