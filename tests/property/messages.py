@@ -58,6 +58,7 @@ from paddock.protocol.requests import (
 )
 from paddock.state import multi
 from paddock.state.entry import Batch
+from paddock.state.roster import DeposeRequest, JoinRequest, Roster
 from tests.property.spoiled import mostly, spoiled
 
 
@@ -126,6 +127,9 @@ connects = st.builds(
     st.booleans(),
 )
 
+joins = st.builds(JoinRequest, int64s, int32s, texts, texts, texts, buffers, int64s)
+deposals = st.builds(DeposeRequest, buffers, int64s)
+
 KINDS: tuple[Kind, ...] = (
     Kind("Stat", Stat.read, stats),
     Kind("ConnectRequest", ConnectRequest.read, connects),
@@ -169,6 +173,8 @@ KINDS: tuple[Kind, ...] = (
         WhoAmIResponse.read,
         st.builds(WhoAmIResponse, st.lists(st.builds(ClientInfo, texts, texts), max_size=3)),
     ),
+    Kind("JoinRequest", JoinRequest.read, joins),
+    Kind("DeposeRequest", DeposeRequest.read, deposals),
 )
 
 #: What reads a part of a message, or several records at once.
@@ -182,6 +188,7 @@ READERS: tuple[Callable[[Reader], Any], ...] = (
     lambda reader: multi.read_steps(reader.data),
     lambda reader: multi.read_reads(reader.data),
     lambda reader: Batch.decode(reader.data),
+    Roster.read,
 )
 
 

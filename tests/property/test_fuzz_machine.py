@@ -10,7 +10,17 @@ from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, ANYONE, Identity
 from paddock.protocol.requests import CreateRequest
 from paddock.state.access import Identities
-from paddock.state.entry import ATTACH, ENFORCE_QUOTA, EXPIRE, EXTENDED_TYPES, REAP, Batch, Entry
+from paddock.state.entry import (
+    ATTACH,
+    ENFORCE_QUOTA,
+    EXPIRE,
+    EXTENDED_TYPES,
+    FORGET,
+    JOIN,
+    REAP,
+    Batch,
+    Entry,
+)
 from paddock.state.machine import StateMachine, session_body
 from paddock.state.queries import Queries
 from paddock.state.quota import Fault
@@ -18,8 +28,9 @@ from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
 from tests.property.bounds import examples
 from tests.property.dump import dump
-from tests.property.messages import encode, nearly, queries, writes
+from tests.property.messages import deposals, encode, joins, nearly, queries, writes
 from tests.property.spoiled import mostly, several, spoiled
+from tests.unit.state.shared_state import A, B, SharedState
 
 SESSION = 7
 _WHO = Identities((Identity("ip", "127.0.0.1"), Identity("digest", "bob:hash")))
@@ -28,7 +39,8 @@ _sessions = mostly(st.just(SESSION), st.sampled_from([8, 0, -1]), 30)
 _flags = st.sampled_from([EXTENDED_TYPES, EXTENDED_TYPES | ENFORCE_QUOTA, 0, 255])
 _asked = nearly(writes)
 _others = st.tuples(
-    st.sampled_from([opcodes.CREATE_SESSION, opcodes.CLOSE_SESSION, ATTACH, EXPIRE, REAP, 0, 99]),
+    st.sampled_from([opcodes.CREATE_SESSION, opcodes.CLOSE_SESSION, ATTACH, EXPIRE, REAP, 0, 99])
+    | st.integers(FORGET, JOIN),
     st.just(session_body(1000, bytes(16))) | st.binary(max_size=30),
 )
 
@@ -132,3 +144,38 @@ def test_a_decision_of_the_server_that_cannot_be_read_changes_nothing_but_is_tol
         for key in ("zxid", "time_ms"):
             del before[key], after[key]
         assert after == before
+
+
+_roster_bodies = joins.map(encode) | deposals.map(encode) | st.binary(max_size=30)
+
+
+@examples(150)
+@given(
+    several(
+        st.tuples(
+            st.sampled_from([A, B, b"boot-ccc", b"boot-ddd"]),
+            st.integers(0, 3),
+            st.integers(FORGET, JOIN),
+            _roster_bodies | spoiled(_roster_bodies),
+        )
+    )
+)
+def test_any_entry_of_members_is_answered_and_changes_nothing_if_it_is_refused(
+    records: list[tuple[bytes, int, int, bytes]],
+) -> None:
+    state = SharedState()
+    state.join(A)
+    state.join(B)
+    state.open(A)
+    for boot, number, operation, body in records:
+        before = dump(state.machine)
+        outcomes = state.commit(boot, Entry(operation, body, time_ms=7), number=number)
+        after = dump(state.machine)
+        assert not any(isinstance(outcome.notice, Fault) for outcome in outcomes)
+        if all(outcome.error != OK for outcome in outcomes):
+            # The place in the log goes on, and so does that of the proposer.
+            for state_of in (before, after):
+                del state_of["shared"]["roster"], state_of["shared"]["digest"]
+                del state_of["shared"]["members"]
+            assert after == before
+    state.changes()

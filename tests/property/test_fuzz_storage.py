@@ -16,6 +16,7 @@ from paddock.server.config.config import ConfigError
 from paddock.server.config.properties import read_properties
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
+from paddock.state.entry import LEAVE, Entry
 from paddock.state.snapshot import Snapshot, SnapshotError, restore
 from paddock.storage.snapshots import (
     SnapshotDamagedError,
@@ -28,6 +29,7 @@ from tests.property.bounds import examples
 from tests.property.dump import dump
 from tests.property.pair import log_of, replay
 from tests.property.spoiled import spoiled
+from tests.unit.state.shared_state import A, B, SharedState
 
 MARKER = b"\xa5padlock"
 
@@ -93,6 +95,22 @@ def test_any_bytes_restore_a_state_or_are_no_snapshot(
         return
     # Whatever was changed is in no node: their digest is written with them.
     assert restored.digest() == machine.digest()
+    dump(restored)
+
+
+@examples(60)
+@given(st.data())
+def test_any_bytes_restore_a_shared_state_or_are_no_snapshot(data: st.DataObject) -> None:
+    state = SharedState()
+    state.join(A, "a:2181")
+    state.join(B, "b:2181")
+    state.open(B)
+    state.commit(A, Entry(LEAVE, b""))
+    taken = data.draw(spoiled(st.just(b"".join(Snapshot(state.machine).chunks()))))
+    try:
+        restored = restore([taken])
+    except SnapshotError:
+        return
     dump(restored)
 
 

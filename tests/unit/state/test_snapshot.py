@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import pytest
 
+from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, Identity
+from paddock.state.entry import LEAVE, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import BACKLOG_BYTES_MAX, FORMAT, Snapshot, SnapshotError, restore
 from tests.property.dump import dump
 from tests.unit.state.driver import World
+from tests.unit.state.shared_state import A, B, SharedState
+
+# A session, an open node and one of the session's, as they were written before there were rosters.
+BEFORE_ROSTERS = bytes.fromhex(
+    "0101000000000000000300000000000003ec00000000000000070200000000000000070000000000000002000075"
+    "3000000010707070707070707070707070707070700300000001000000010000001f00000005776f726c64000000"
+    "06616e796f6e6504000000012f000000000000000100000000000000000000000000000000000000000000000300"
+    "0000000000000000000000000000000000000000000002000000000000000000000000040000000a2f7a6f6f6b65"
+    "65706572000000000000000100000000000000000000000000000000000000000000000000000000000000000000"
+    "000000000000000000000000000000000000000000000000000004000000102f7a6f6f6b65657065722f71756f74"
+    "61000000000000000100000000000000000000000000000000000000000000000000000000000000000000000000"
+    "00000000000000000000000000000000000000000000000300000002000000010000000100000005776f726c6400"
+    "000006616e796f6e6504000000112f7a6f6f6b65657065722f636f6e666967000000000000000200000000000000"
+    "0000000000000000000000000000000000000000000000000000000000000000000000000000000000ffffffff00"
+    "0000000000000004000000022f610000000464617461000000010000000000000002000000000000000200000000"
+    "0000000200000000000003ea00000000000003ea0000000000000000000000000000000000000000030000000300"
+    "0000010000001f0000000664696765737400000008626f623a6861736804000000022f6500000000000000030000"
+    "0000000000030000000000000003000000000000000300000000000003eb00000000000003eb0000000000000000"
+    "00000000000000000000000705000000000000000600000005c3c693de"
+)
 
 
 @pytest.fixture
@@ -128,3 +150,66 @@ def test_one_snapshot_at_a_time(world: World) -> None:
         Snapshot(world.machine)
     snapshot.abandon()
     assert dump(restore([whole(world.machine)])) == dump(world.machine)
+
+
+def test_a_single_server_writes_and_reads_what_it_did_before_there_were_rosters() -> None:
+    world = World()
+    client = world.open(7)
+    client.be(Identity("digest", "bob:hash"))
+    client.create(b"/a", b"data")
+    client.create(b"/e", flags=1, acls=[ACL(ALL, Identity("digest", "bob:hash"))])
+    world.attach(client.session)
+    assert whole(world.machine) == BEFORE_ROSTERS
+    assert dump(restore([BEFORE_ROSTERS])) == dump(world.machine)
+
+
+class TestShared:
+    @pytest.fixture
+    def state(self) -> SharedState:
+        state = SharedState()
+        state.join(A, "a:2181")
+        state.join(B, "b:2181")
+        for boot in (A, B, B):
+            state.open(boot)
+        state.commit(A, Entry(LEAVE, b""))
+        state.changes()
+        return state
+
+    def test_roster_and_owners_come_back(self, state: SharedState) -> None:
+        restored = restore([whole(state.machine)])
+        assert dump(restored) == dump(state.machine)
+        assert restored.shared_digest() == state.machine.shared_digest()
+
+    def test_the_log_goes_on_where_it_was(self, state: SharedState) -> None:
+        again = SharedState(restore([whole(state.machine)]))
+        again.next = dict(state.next)
+        for one in (state, again):
+            # What is left of a boot that is over counts as little as before.
+            assert one.commit(A, Entry(LEAVE, b"")) == []
+            one.open(B)
+            one.commit(B, Entry(LEAVE, b""))
+            assert [change.heir for change in one.changes()] == [0]
+        assert dump(again.machine) == dump(state.machine)
+
+    def test_nothing_is_applied_before_a_batch_has_begun(self, state: SharedState) -> None:
+        restored = restore([whole(state.machine)])
+        assert restored.apply(Entry(LEAVE, b"")).error == SESSION_MOVED
+
+    def test_in_single_bytes_or_cut_anywhere(self, state: SharedState) -> None:
+        good = whole(state.machine)
+        assert dump(restore([bytes([byte]) for byte in good])) == dump(state.machine)
+        for cut in range(len(good)):
+            with pytest.raises(SnapshotError):
+                restore([good[:cut]])
+
+    def test_it_is_not_taken_while_something_is_held(self, state: SharedState) -> None:
+        state.commit(B, number=9)
+        with pytest.raises(AssertionError, match="held"):
+            Snapshot(state.machine)
+        assert state.machine.tree.images is None
+
+    def test_what_becomes_of_the_roster_meanwhile_is_not_in_it(self, state: SharedState) -> None:
+        then = dump(state.machine)
+        snapshot = Snapshot(state.machine)
+        state.commit(B, Entry(LEAVE, b""))
+        assert dump(restore(snapshot.chunks())) == then
