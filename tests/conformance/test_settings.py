@@ -69,7 +69,7 @@ def test_connections_of_one_address_are_limited(server: Server) -> None:
             wire.connect(own.address)
         assert clients[0].call(rq.exists("/")).err == Code.OK
         clients[0].close()
-        with wire.connect(own.address) as own:
+        with wire.connect(own.address) as another:
             assert another.session_id != 0
 
 
