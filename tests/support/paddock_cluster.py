@@ -110,6 +110,12 @@ class PaddockCluster(Ensemble):
         self.heal_etcd()
         self.wait_quorum()
 
+    def kill_in_turn(self) -> None:
+        """Kill each member and start it again, one after the other."""
+        for member in self.members:
+            member.kill()
+            member.start()
+
     def renew(self) -> Member:
         for member in self.members:
             member.kill()

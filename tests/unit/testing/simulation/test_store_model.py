@@ -269,6 +269,21 @@ def test_a_full_etcd_and_a_missing_permission_refuse() -> None:
     run_virtually(scenario())
 
 
+def test_the_write_that_crosses_the_quota_is_refused_and_may_be_carried_out() -> None:
+    async def scenario(seed: int) -> bool:
+        model = EtcdModel(seed, quota_bytes=1000)
+        store = model.store("one")
+        assert await store.append(BOOT, 0, bytes(100))
+        with pytest.raises(StoreFullError):
+            await store.append(BOOT, 1, bytes(1000))
+        with pytest.raises(StoreFullError):
+            await store.append(BOOT, 2, b"")
+        assert not has_batch(model, 2)
+        return has_batch(model, 1)
+
+    assert {run_virtually(scenario(seed)) for seed in range(10)} == {True, False}
+
+
 def test_a_closed_store_raises() -> None:
     async def scenario() -> None:
         model = EtcdModel()
