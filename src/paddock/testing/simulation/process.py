@@ -89,7 +89,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with contextlib.suppress(BaseException):
-                        task.get_coro().close()  # type: ignore[union-attr]
+                        task.get_coro().close()
         self._tasks.clear()
 
     def run_soon(self, callback: Callable[[*Arguments], object], *args: *Arguments) -> None:
