@@ -108,6 +108,13 @@ class PaddockCluster(Ensemble):
 
     def begin_quorum(self) -> None:
         self.heal_etcd()
+        self.wait_quorum()
+
+    def kill_in_turn(self) -> None:
+        """Kill each member and start it again, one after the other."""
+        for member in self.members:
+            member.kill()
+            member.start()
 
     def renew(self) -> Member:
         for member in self.members:

@@ -16,7 +16,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Runs every check against the server at {@code HOST:PORT} and prints one line for each:
+ * Runs every check against the servers at {@code HOST:PORT,...} and prints one line for each:
  * {@code ok NAME} or {@code failed NAME: why}.
  *
  * <p>The checks are the methods marked with {@link Check}, each on a node and with clients of its

@@ -140,6 +140,14 @@ class TestJoin:
         assert [outcome.error for outcome in outcomes] == [OK, BAD_ARGUMENTS]
         assert list(state.roster.members) == [B]
 
+    def test_nor_within_its_first_batch(self, state: SharedState) -> None:
+        """The fold would have voided it as a whole; the machine does not count on that."""
+        state.commit(C, join_entry(1))
+        repeated = [join_entry(1), Entry(LEAVE, b""), join_entry(1)]
+        errors = [state.machine.apply(entry).error for entry in repeated]
+        assert errors == [BAD_ARGUMENTS, OK, BAD_ARGUMENTS]
+        assert list(state.roster.members) == [A, B]
+
     def test_it_counts_as_the_first_batch_of_a_boot_only(self, state: SharedState) -> None:
         state.commit(C, Entry(SYNC, b""), number=3)
         state.machine.begin_batch(C)
