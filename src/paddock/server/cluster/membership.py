@@ -155,6 +155,9 @@ class Membership:
         self._heard[boot] = self._lease.now()
 
     def changed(self, change: RosterChange) -> None:
+        if change.kind == JOINED:
+            # Its JOIN is its first batch: when that came out of the log, it was no member yet.
+            self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
             self._core.lifecycle.adopt(change.number)
