@@ -33,4 +33,4 @@ def grows(entry: Entry) -> bool:
     except DecodeError:
         # It has no effect, and its answer says so.
         return False
-    return any([step.operation in _GROWING for step in steps])
+    return any(step.operation in _GROWING for step in steps)

@@ -66,14 +66,12 @@ async def test_replies_to_refused_writes_come_in_order() -> None:
                 name += " refused"
             order.append(name)
 
-        first = client.create("/first")
-        await asyncio.sleep(0)
         pacing = stage.core(stage.servers["a"]).proposer.pacing
         assert pacing is not None
-        sent = [asyncio.ensure_future(send("create", first))]
-        # Its reply comes when the log has answered; until then the others wait behind it.
-        while not stage.core(stage.servers["a"]).proposer.outstanding():
-            await asyncio.sleep(0.0001)
+        # The reply comes when etcd commits again; until then the others wait behind it.
+        stage.etcd.elect(0.5)
+        sent = [asyncio.ensure_future(send("create", client.create("/first")))]
+        await asyncio.sleep(0.1)
         pacing.is_refusing = True
         for name, request in (
             ("set", client.set("/kept", b"2")),
