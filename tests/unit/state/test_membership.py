@@ -140,6 +140,14 @@ class TestJoin:
         assert [outcome.error for outcome in outcomes] == [OK, BAD_ARGUMENTS]
         assert list(state.roster.members) == [B]
 
+    def test_nor_within_its_first_batch(self, state: SharedState) -> None:
+        """The fold would have voided it as a whole; the machine does not count on that."""
+        state.commit(C, join_entry(1))
+        repeated = [join_entry(1), Entry(LEAVE, b""), join_entry(1)]
+        errors = [state.machine.apply(entry).error for entry in repeated]
+        assert errors == [BAD_ARGUMENTS, OK, BAD_ARGUMENTS]
+        assert list(state.roster.members) == [A, B]
+
     def test_it_counts_as_the_first_batch_of_a_boot_only(self, state: SharedState) -> None:
         state.commit(C, Entry(SYNC, b""), number=3)
         state.machine.begin_batch(C)
@@ -287,8 +295,9 @@ class TestRules:
 class TestEpoch:
     def test_it_begins_if_there_is_no_other_member(self, state: SharedState) -> None:
         session = state.open(A)
+        before = state.machine.zxid
         assert state.commit(A, Entry(EPOCH, b""))[0].error == BAD_ARGUMENTS
-        assert state.machine.zxid == 1
+        assert state.machine.zxid == before
         state.commit(B, Entry(LEAVE, b""))
         state.changes()
         (outcome,) = state.commit(A, Entry(EPOCH, b""))
@@ -326,10 +335,11 @@ class TestSync:
         session = state.open(A)
         path = encode(PathRequest(b"/a"))
         entries = [Entry(SYNC, path, session, 1, time_ms=7), Entry(SYNC, b"/b")]
+        before = state.machine.zxid
         outcomes = state.commit(A, *entries)
         assert [(one.error, one.zxid, one.body) for one in outcomes] == [
-            (OK, 1, path),
-            (OK, 1, b"/b"),
+            (OK, before, path),
+            (OK, before, b"/b"),
         ]
         assert state.machine.time_ms == 7
 

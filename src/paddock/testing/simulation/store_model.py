@@ -28,6 +28,7 @@ from paddock.log.etcd.store import (
     Stored,
     StoreError,
     StoreForbiddenError,
+    StoreFullError,
 )
 from paddock.log.interface import Record
 from paddock.testing.simulation.key_space import KeySpace
@@ -323,7 +324,14 @@ class ModelStore(Store):
     def _write(self, change: Callable[..., T], *arguments: Any) -> T:
         if self._link.forbidden:
             raise StoreForbiddenError(self._link.forbidden)
-        return change(*arguments)
+        space = self._model.space
+        was_full = space.is_full
+        # It depends on where etcd notices it.
+        space.crosses_quota = space.quota_bytes > 0 and self._model.chance(0.5)
+        result = change(*arguments)
+        if space.is_full and not was_full:
+            raise StoreFullError("etcd: database space exceeded")
+        return result
 
     def _begin(self, stream: Stream, after: int) -> None:
         # A revision that is not there yet is waited for, without a word.

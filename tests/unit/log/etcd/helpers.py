@@ -32,12 +32,17 @@ def virtually(main: Coroutine[Any, Any, T]) -> T:
         assert not left, left
         return result
 
-    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
-        result = runner.run(run())
-        # An exception that nobody retrieved is complained of when its future is collected.
-        gc.collect()
-        assert not complaints, complaints
-        return result
+    # What is there already need not be looked through.
+    gc.freeze()
+    try:
+        with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+            result = runner.run(run())
+            # An exception that nobody retrieved is complained of when its future is collected.
+            gc.collect()
+            assert not complaints, complaints
+            return result
+    finally:
+        gc.unfreeze()
 
 
 class Heard:

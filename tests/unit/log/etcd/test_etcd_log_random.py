@@ -141,7 +141,7 @@ class Campaign:
         self.model.faults.calm()
         for member in self.members:
             member.link.heal()
-        await asyncio.sleep(150)
+        await asyncio.sleep(70)
         for member in self.members:
             if member.heard.failure is not None:
                 await self._go_on(member)

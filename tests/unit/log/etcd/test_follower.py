@@ -108,7 +108,7 @@ def test_a_silent_watch_is_noticed_by_our_own_batches() -> None:
         one.link.silence_streams()
         began = asyncio.get_running_loop().time()
         await one.write(1)
-        assert asyncio.get_running_loop().time() - began < 2
+        assert asyncio.get_running_loop().time() - began < 1.5
         assert one.log.figures.reopenings == 1
         await close(one)
 
@@ -133,7 +133,7 @@ def test_a_quiet_watch_is_left_alone() -> None:
     async def scenario() -> None:
         one, two = await start(quiet(), "one", "two")
         await one.write(1)
-        await asyncio.sleep(3600)
+        await asyncio.sleep(600)
         assert one.log.figures.reopenings == two.log.figures.reopenings == 0
         await close(one, two)
 
@@ -362,7 +362,7 @@ def test_figures_say_how_far_it_is_behind() -> None:
         await two.heard.index(5)
         two.link.silence_streams()
         await one.write(5)
-        await asyncio.sleep(5.5)
+        await asyncio.sleep(6.5)
         assert two.log.last_index == 10
         assert two.log.figures.lag == 5
         await two.heard.index(10)
