@@ -42,10 +42,8 @@ class Stage:
         config = ServerConfig(
             port=0,
             shared_log=LogUrl(("127.0.0.1:2379",), "shop"),
-            tick_time_ms=500,
-            sync_limit=1,
             data_directory=data,
-            **settings,
+            **{"tick_time_ms": 500, "sync_limit": 1, **settings},
         )
         server = Server(
             config,
