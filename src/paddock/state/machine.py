@@ -143,6 +143,16 @@ class StateMachine:
         self._membership = Membership(roster, self.sessions)
         self.sessions.adopt_digest()
 
+    def unshare(self) -> None:
+        """Become the state of a single server: without members, and nobody owns a session."""
+        self.roster = None
+        self._membership = None
+        self._proposer = b""
+        self._owner = 0
+        self.sessions.digest = 0
+        for session in self.sessions.by_id.values():
+            session.owner = 0
+
     def begin_batch(self, boot: bytes) -> None:
         """Say who has proposed the entries that follow. Only where servers share a log."""
         assert self.roster is not None
