@@ -156,11 +156,7 @@ class Membership:
 
     def changed(self, change: RosterChange) -> None:
         if change.kind == JOINED:
-<<<<<<< HEAD
-            # Its first batch, which came before it was a member.
-=======
             # Its JOIN is its first batch: when that came out of the log, it was no member yet.
->>>>>>> main
             self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
