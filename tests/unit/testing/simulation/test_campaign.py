@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from paddock.state.watches import Watches
-from paddock.testing.simulation import campaign as module
 from paddock.testing.simulation.campaign import TO_BE_SEEN, WORLDS_FOR_COVERAGE, Campaign, main
+from paddock.testing.simulation.plan import Plan
+from paddock.testing.simulation.world import Result, run_world
 
 
 def test_a_campaign_runs_its_seeds_and_shows_a_table(
@@ -25,11 +26,13 @@ def test_a_campaign_goes_on_where_it_was(
 ) -> None:
     arguments = ["--servers", "1", "--state", str(tmp_path / "state.json")]
     assert main(["--seeds", "1:3", *arguments]) == 0
-    ran = []
-    original = module.run_world
-    monkeypatch.setattr(
-        module, "run_world", lambda plan: (ran.append(plan.seed), original(plan))[1]
-    )
+    ran: list[int] = []
+
+    def run(plan: Plan) -> Result:
+        ran.append(plan.seed)
+        return run_world(plan)
+
+    monkeypatch.setattr("paddock.testing.simulation.campaign.run_world", run)
     assert main(["--seeds", "1:4", *arguments]) == 0
     assert ran == [3]
     assert "3 worlds" in capsys.readouterr().out
