@@ -187,7 +187,10 @@ def test_a_nested_message_that_is_too_short_does_not_read_what_follows(garbage: 
 
 
 def test_an_event_that_is_cut_anywhere_is_an_error() -> None:
-    message = responses.put_event(KEY, b"x" * 200, 300, 2)
+    # The value stands last: nothing behind it is missed when it is cut.
+    key = responses.number(3, 300) + responses.content(1, KEY) + responses.content(5, b"x" * 200)
+    message = responses.content(11, responses.content(2, key))
+    assert messages.parse_watch(message).puts == [(KEY, 300, 0, b"x" * 200)]
     for size in range(1, len(message)):
         with pytest.raises(MessageError):
             messages.parse_watch(message[:size])
