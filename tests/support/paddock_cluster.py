@@ -130,8 +130,3 @@ class PaddockCluster(Ensemble):
             for one in self.etcd:
                 stack.callback(one.kill)
             stack.callback(super().remove)
-
-    def _sole_leader(self) -> Member | None:
-        # Until every server says whether it is on duty.
-        running = [member for member in self.members if member.mode() == "standalone"]
-        return running[0] if running else super()._sole_leader()
