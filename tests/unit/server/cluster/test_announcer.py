@@ -61,8 +61,10 @@ def test_who_is_deposed_is_named_with_the_reason(caplog: pytest.LogCaptureFixtur
     told.join(C, "three:2181")
     last = told.state.roster.members[C].last_index
     assert told.commit(B, Entry(DEPOSE, DeposeRequest(C, last).encode())) == [
-        "WARNING member 3 (three:2181) was deposed: by 2: nothing was heard of it after batch"
-        " 3; its sessions are with member 2 (two:2181)"
+        (
+            "WARNING member 3 (three:2181) was deposed: by 2: nothing was heard of it after batch"
+            " 3; its sessions are with member 2 (two:2181)"
+        )
     ]
 
 
