@@ -26,8 +26,11 @@ from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
 from tests.support.awake import kept_awake
 from tests.support.ensemble import ApacheEnsemble
+from tests.support.etcd import Etcd, EtcdCluster
 from tests.support.holding import Wrappers, wrappers_in
 from tests.support.judges import skip_or_fail
+from tests.support.members import Ensemble
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Server, ServerMissingError
 from tests.support.signals import restore_default_signals
@@ -95,15 +98,87 @@ def shared_ensemble() -> Iterator[ApacheEnsemble]:
         yield ensemble
 
 
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[PaddockCluster]:
+    """Three Paddocks on one etcd."""
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(PaddockCluster())
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield cluster
+
+
 @pytest.fixture
 def ensemble(shared_ensemble: ApacheEnsemble) -> Iterator[ApacheEnsemble]:
     """Three Apache ZooKeepers, all serving. A test may stop and pause them."""
-    shared_ensemble.heal()
-    yield shared_ensemble
-    crashed = [member for member in shared_ensemble.members if member.crashed]
+    with _healed(shared_ensemble):
+        yield shared_ensemble
+
+
+@pytest.fixture
+def cluster(shared_cluster: PaddockCluster) -> Iterator[PaddockCluster]:
+    """Three Paddocks on one etcd, all serving. A test may stop and pause them."""
+    with _healed(shared_cluster):
+        yield shared_cluster
+
+
+@pytest.fixture(params=["ensemble", "cluster"])
+def several(request: pytest.FixtureRequest) -> Ensemble:
+    """Three servers that are one service: of Apache's, then of ours. A test may stop them."""
+    found: Ensemble = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session", params=["ensemble", "cluster"])
+def shared_several(request: pytest.FixtureRequest) -> Ensemble:
+    """The same, for tests that do no harm to them."""
+    found: Ensemble = request.getfixturevalue(f"shared_{request.param}")
+    return found
+
+
+@contextlib.contextmanager
+def _healed(ensemble: Ensemble) -> Iterator[None]:
+    """Have all members serve before and after; none may end by itself meanwhile."""
+    ensemble.heal()
+    yield
+    crashed = [member for member in ensemble.members if member.crashed]
     tails = "\n".join(member.log_tail() for member in crashed)
-    shared_ensemble.heal()
+    ensemble.heal()
     assert not crashed, f"{crashed} ended by themselves:\n{tails}"
+
+
+@pytest.fixture(scope="session")
+def shared_etcd() -> Iterator[Etcd]:
+    """An etcd of one member. A test that uses it keeps to names of its own."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(Etcd())
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture
+def etcd(tmp_path: Path) -> Iterator[Etcd]:
+    """An etcd of one member that a test may stop, pause, fill and wipe."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(Etcd(tmp_path / "etcd"))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield running
+
+
+@pytest.fixture
+def etcd_cluster(tmp_path: Path) -> Iterator[EtcdCluster]:
+    """An etcd of three members that a test may stop and pause."""
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(EtcdCluster(tmp_path / "etcd"))
+        except ServerMissingError as missing:
+            skip_or_fail(str(missing))
+        yield cluster
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the programs that our tests compare Paddock with: Apache ZooKeeper (server, zkCli,
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
-# headers, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
+# headers, and etcd, on which several servers share a log, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
 # returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
 # `judges.sh missing` lists the packages that would be installed.
@@ -114,6 +114,8 @@ missing_packages() {
   [ -e /usr/share/java/log4j-1.2.jar ] || echo liblog4j1.2-java
   command -v javac >/dev/null || echo default-jdk-headless
   command -v strace >/dev/null || echo strace
+  command -v etcd >/dev/null || echo etcd-server
+  command -v etcdctl >/dev/null || echo etcd-client
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
 }
@@ -139,12 +141,28 @@ else
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends $missing </dev/null
     }
+    # `etcd-server` would start one, which the tests do not need and a user may not want.
+    policy=/usr/sbin/policy-rc.d
+    forbid_services() {
+      [ -e "$policy" ] && return
+      printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+      "${as_root[@]}" chmod 755 "$policy"
+      # shellcheck disable=SC2064
+      trap "${as_root[*]} rm -f '$policy'" EXIT
+    }
+    case " $missing " in
+      *" etcd-server "*) forbid_services; has_new_etcd=yes ;;
+      *) has_new_etcd="" ;;
+    esac
     log=$(mktemp)
     # The package lists may be empty or stale: then one update, and one more try.
     install >"$log" 2>&1 ||
       { "${as_root[@]}" apt-get update -q >>"$log" 2>&1 && install >>"$log" 2>&1; } ||
       { why="apt-get failed"; tail -n 5 "$log" >&2; }
     rm -f "$log"
+    # Nor with the next start of the machine.
+    [ -n "$has_new_etcd" ] && command -v systemctl >/dev/null &&
+      "${as_root[@]}" systemctl --quiet disable etcd >/dev/null 2>&1
   fi
 fi
 
@@ -156,6 +174,7 @@ for package in $missing; do
     zookeeper-bin) what="Apache's C shell" ;;
     libzookeeper-mt-dev) what="Apache's C client" ;;
     libcurator-recipes-java | default-jdk-headless) what="the judgement of Curator and Apache's Java client" ;;
+    etcd-server | etcd-client) what="everything about several servers on etcd" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;

@@ -3,8 +3,8 @@
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
 
-Two more servers: Apache ZooKeeper 3.9, in `make test-all`, and a member of an ensemble of 3.8, of
-which `on_ensemble.py` says for which tests, and when.
+Three more servers: Apache ZooKeeper 3.9, in `make test-all`; a member of an ensemble of 3.8; and a
+member of three Paddocks. `on_ensemble.py` says of the last two for which tests, and when.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
 from tests.support.curator import CURATOR_54, CURATOR_59, compiled
-from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
+from tests.support.members import Ensemble
+from tests.support.paddock_cluster import PaddockCluster, PaddockMember
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Server, ServerFailedError, ServerMissingError
+from tests.support.server import Options, Server, ServerFailedError, ServerMissingError
 
 SERVERS: Final[dict[str, type[Server]]] = {
     "paddock": PaddockServer,
@@ -36,6 +37,7 @@ SERVERS: Final[dict[str, type[Server]]] = {
 }
 
 _FOREIGN: Final = (pytest.mark.judge, pytest.mark.foreign)
+_JUDGED: Final = (pytest.mark.judge,)
 _MARKS: Final[Mapping[str, tuple[pytest.MarkDecorator, ...]]] = {
     "paddock": (),
     "apache": _FOREIGN,
@@ -46,7 +48,7 @@ ONE_SERVER_EACH: Final = [pytest.param(name, marks=marks) for name, marks in _MA
 
 Connect = Callable[..., wire.Client]
 
-_ENSEMBLE: Final = pytest.StashKey[ApacheEnsemble]()
+_ENSEMBLES: Final = pytest.StashKey[dict[str, Ensemble]]()
 
 _numbers = itertools.count()
 
@@ -57,9 +59,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marks = dict(_MARKS)
     module = metafunc.module.__name__.rpartition(".")[2]
-    when = on_ensemble.when(module, metafunc.function.__name__)
-    if when is not When.NEVER:
-        marks["ensemble"] = (*_FOREIGN, *([pytest.mark.long] if when is When.LONG_RUNS else []))
+    for service, lists in on_ensemble.SERVICES.items():
+        when = lists.when(module, metafunc.function.__name__)
+        if when is not When.NEVER:
+            long = [pytest.mark.long] if when is When.LONG_RUNS else []
+            marks[service] = (*(_FOREIGN if service == "ensemble" else _JUDGED), *long)
     if "curator" not in metafunc.fixturenames:
         servers = [pytest.param(name, marks=each) for name, each in marks.items()]
         metafunc.parametrize("server", servers, indirect=True, scope="session")
@@ -84,9 +88,9 @@ def pytest_runtest_makereport(
     Once in a long while one answers nothing for no such reason; its threads are to tell why.
     """
     report = yield
-    on_it = "callspec" in vars(item) and item.callspec.params.get("server") == "ensemble"
-    ensemble = item.session.stash.get(_ENSEMBLE, None)
-    if ensemble is not None and on_it and report.failed and report.when != "teardown":
+    name = item.callspec.params.get("server") if "callspec" in vars(item) else None
+    ensemble = item.session.stash.get(_ENSEMBLES, {}).get(str(name))
+    if ensemble is not None and report.failed and report.when != "teardown":
         for member in ensemble.members:
             if member.running:
                 report.sections.append((f"what {member!r} does", member.thread_dump()))
@@ -101,8 +105,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server under test, one after the other."""
     shared = request.param.replace("-", "_").replace(".", "")
     running = request.getfixturevalue(f"shared_{shared}")
-    if isinstance(running, ApacheEnsemble):
-        request.session.stash[_ENSEMBLE] = running
+    if isinstance(running, Ensemble):
+        request.session.stash.setdefault(_ENSEMBLES, {})[running.name] = running
         # Behind a follower is the longer way: its writes pass through the leader.
         running = running.followers()[0]
     assert isinstance(running, Server)
@@ -134,6 +138,17 @@ def connect(server: Server) -> Iterator[Connect]:
         with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
             client.close()
         client.disconnect()
+
+
+@contextlib.contextmanager
+def another(server: Server, options: Options | None = None) -> Iterator[Server]:
+    """Start one of the same kind for a test alone; of several, it is a follower of others."""
+    if isinstance(server, PaddockMember):
+        with PaddockCluster(options or Options()) as cluster:
+            yield cluster.followers()[0]
+    else:
+        with SERVERS[server.name](options) as own:
+            yield own
 
 
 def need_lone_check(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""What a client may rely on when it goes from one member of an ensemble to another."""
+"""What a client may rely on when it goes from one of several servers to another."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.ensemble import ApacheEnsemble, Member, move
+from tests.support.members import Ensemble, Member, move
 from tests.support.records import Code, Event, EventType, Mode
 
 pytestmark = pytest.mark.judge
 
 
 @pytest.fixture
-def members(shared_ensemble: ApacheEnsemble) -> tuple[Member, Member]:
+def members(shared_several: Ensemble) -> tuple[Member, Member]:
     """The two followers."""
-    first, second = shared_ensemble.followers()
+    first, second = shared_several.followers()
     return first, second
 
 

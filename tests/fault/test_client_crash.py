@@ -1,8 +1,8 @@
 """The server that a client sits on is killed, again and again, while it watches and writes.
 
 Every one-shot watch fires or is still set, every stream arrives at the last state, no acknowledged
-write is lost and none happens twice, and the session is the same all the time. On an ensemble of
-Apache ZooKeeper, where another server takes over, and on Paddock, which is started again.
+write is lost and none happens twice, and the session is the same all the time. On three
+servers, Apache's and ours, where another takes over, and on one Paddock, which is started again.
 
 CRASH_ROUNDS says how often, CRASH_SEED with which choices; they do not decide how things meet.
 """
@@ -21,7 +21,7 @@ import pytest
 from paddock import Client, Event, SessionState
 from paddock.testing import ServerProcess
 from tests.fault.stage.client_campaign import Blow, campaign
-from tests.support.ensemble import ApacheEnsemble
+from tests.support.members import Ensemble
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "2"))
 SEED = int(os.environ.get("CRASH_SEED", secrets.randbits(32)))
@@ -58,38 +58,38 @@ def run(hosts: str, folder: str, blow: Blow, rounds: int, session_timeout: float
 
 @pytest.mark.judge
 def test_a_client_survives_the_kill_of_each_member_it_comes_to(
-    ensemble: ApacheEnsemble, folder: str
+    several: Ensemble, folder: str
 ) -> None:
     async def kill(client: Client) -> None:
-        member = await asyncio.to_thread(ensemble.member_of, client.session_id)
+        member = await asyncio.to_thread(several.member_of, client.session_id)
         await asyncio.to_thread(member.kill)
         # Answered as soon as it sits on another one.
         await client.sync()
-        assert await asyncio.to_thread(ensemble.member_of, client.session_id) is not member
+        assert await asyncio.to_thread(several.member_of, client.session_id) is not member
         await asyncio.to_thread(member.launch)
-        await asyncio.to_thread(ensemble.wait_quorum)
+        await asyncio.to_thread(several.wait_quorum)
 
     for done in range(0, ROUNDS, ENSEMBLE_ROUNDS):
         if done:
-            ensemble.renew()
-        run(ensemble.hosts, folder, kill, min(ENSEMBLE_ROUNDS, ROUNDS - done), SESSION_S)
+            several.renew()
+        run(several.hosts, folder, kill, min(ENSEMBLE_ROUNDS, ROUNDS - done), SESSION_S)
 
 
 @pytest.mark.judge
 def test_a_client_leaves_each_member_that_hangs_by_its_own_clock(
-    ensemble: ApacheEnsemble, folder: str
+    several: Ensemble, folder: str
 ) -> None:
     async def pause(client: Client) -> None:
-        member = await asyncio.to_thread(ensemble.member_of, client.session_id)
+        member = await asyncio.to_thread(several.member_of, client.session_id)
         member.pause()
         # Its connection stays open, so nobody but the client can end it; and in time, since the
         # session goes on elsewhere.
         await client.sync()
-        assert await asyncio.to_thread(ensemble.member_of, client.session_id) is not member
+        assert await asyncio.to_thread(several.member_of, client.session_id) is not member
         member.resume()
-        await asyncio.to_thread(ensemble.wait_quorum)
+        await asyncio.to_thread(several.wait_quorum)
 
-    run(ensemble.hosts, folder, pause, max(1, ROUNDS // 4), SILENCE_SESSION_S)
+    run(several.hosts, folder, pause, max(1, ROUNDS // 4), SILENCE_SESSION_S)
 
 
 def test_a_client_survives_every_crash_of_paddock(

@@ -1,7 +1,7 @@
-"""Recipes on an ensemble of three whose members are killed: the leader first, then another one.
+"""Recipes on three servers that are killed: the leader first, then another one.
 
-The named subset that runs on an ensemble in every run. What must hold is judged by an observer on a
-connection of its own, by what is in the service and by what the players have taken down.
+What runs on an ensemble in every run, and some of it on a cluster. What must hold is judged by an
+observer on a connection of its own, by what is in the service and by what the players noted down.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from paddock.recipes import (
     TaskState,
     Worker,
 )
-from tests.support.ensemble import ApacheEnsemble, Member
+from tests.support.members import Ensemble, Member
 
 pytestmark = pytest.mark.judge
 
@@ -39,6 +39,8 @@ pytestmark = pytest.mark.judge
 SESSION_S: Final = 40.0
 DEADLINE_S: Final = 150.0
 PLAYERS: Final = 3
+#: What is played on a cluster in every run; the rest is in `make test-all`.
+SOON: Final = ("a lock", "a queue", "an election")
 
 
 @dataclass
@@ -228,7 +230,7 @@ async def a_master_and_workers(stage: Stage) -> None:
         assert await stage.observer.children(f"{path}/{name}") == []
 
 
-async def blows(ensemble: ApacheEnsemble, stage: Stage) -> None:
+async def blows(ensemble: Ensemble, stage: Stage) -> None:
     """Kill the leader, then the member to which the first player is connected."""
     await stage.has_begun.wait()
     await _kill(ensemble, stage, await asyncio.to_thread(ensemble.leader))
@@ -238,7 +240,7 @@ async def blows(ensemble: ApacheEnsemble, stage: Stage) -> None:
     stage.is_quiet.set()
 
 
-async def _kill(ensemble: ApacheEnsemble, stage: Stage, member: Member) -> None:
+async def _kill(ensemble: Ensemble, stage: Stage, member: Member) -> None:
     await asyncio.to_thread(member.kill)
     await asyncio.to_thread(ensemble.wait_quorum)
     await stage.observer.sync()
@@ -246,13 +248,23 @@ async def _kill(ensemble: ApacheEnsemble, stage: Stage, member: Member) -> None:
     await asyncio.to_thread(ensemble.wait_quorum)
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_a_recipe_while_members_are_killed(ensemble: ApacheEnsemble, name: str) -> None:
+@pytest.mark.parametrize(
+    ("several", "name"),
+    [
+        *(("ensemble", name) for name in STORIES),
+        *(
+            pytest.param("cluster", name, marks=() if name in SOON else pytest.mark.long)
+            for name in STORIES
+        ),
+    ],
+    indirect=["several"],
+)
+def test_a_recipe_while_members_are_killed(several: Ensemble, name: str) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), contextlib.AsyncExitStack() as stack:
             observer, *clients = [
                 await stack.enter_async_context(
-                    paddock.connect(ensemble.hosts, session_timeout=SESSION_S)
+                    paddock.connect(several.hosts, session_timeout=SESSION_S)
                 )
                 for _ in range(PLAYERS + 1)
             ]
@@ -260,7 +272,7 @@ def test_a_recipe_while_members_are_killed(ensemble: ApacheEnsemble, name: str) 
             await observer.create(path)
             stage = Stage(path, clients, observer)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(blows(ensemble, stage))
+                tasks.create_task(blows(several, stage))
                 tasks.create_task(_played(stage, STORIES[name]))
 
     asyncio.run(main())

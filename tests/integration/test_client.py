@@ -1,4 +1,4 @@
-"""The client's operations, on Paddock, on Apache ZooKeeper, and on three of these."""
+"""The client's operations, on Paddock, on Apache ZooKeeper, and on three of each."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ DEADLINE_S = 30.0
         "paddock",
         pytest.param("apache", marks=pytest.mark.judge),
         pytest.param("ensemble", marks=pytest.mark.judge),
+        pytest.param("cluster", marks=pytest.mark.judge),
     ],
 )
 def server(request: pytest.FixtureRequest) -> Service:
-    """The service under test; `conftest.py` says which tests run on an ensemble, and when."""
+    """The service under test; `conftest.py` says which tests run on three servers, and when."""
     found: Service = request.getfixturevalue(f"shared_{request.param}")
     return found
 

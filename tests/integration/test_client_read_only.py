@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from paddock import Client, ConnectionLostError, NotReadOnlyError, SessionState, connect
-from tests.support.ensemble import Member, choose_ports
+from tests.support.ensemble import ApacheMember, choose_ports
 from tests.support.judges import skip_or_fail
 from tests.support.server import Options, ServerMissingError
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.judge
 
 
 @pytest.fixture
-def members(tmp_path: Path) -> Iterator[list[Member]]:
+def members(tmp_path: Path) -> Iterator[list[ApacheMember]]:
     ports = choose_ports()
     members = [
-        Member(number, ports, Options(), tmp_path / f"{number}", has_read_only_mode=True)
+        ApacheMember(number, ports, Options(), tmp_path / f"{number}", has_read_only_mode=True)
         for number in (1, 2, 3)
     ]
     yield members
@@ -39,7 +39,7 @@ async def wait_for(client: Client, wanted: SessionState) -> None:
         assert not state.is_final, state
 
 
-def test_from_a_read_only_server_to_one_that_can_be_written_to(members: list[Member]) -> None:
+def test_from_a_read_only_server_to_one_that_can_be_written_to(members: list[ApacheMember]) -> None:
     first, second, _ = members
     hosts = ",".join(member.hosts for member in members)
 

@@ -1,7 +1,8 @@
-"""The ensemble of the tests itself: its members can be lost in every way, and all come back."""
+"""The three servers of the tests: members can be lost in every way, and all come back."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ from kazoo.client import KazooState
 
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.ensemble import ApacheEnsemble, Member, choose_ports, move
+from tests.support.ensemble import ApacheEnsemble, choose_ports
 from tests.support.kazoo_clients import KazooClients, watch_states
+from tests.support.members import Ensemble, Member, move
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.records import Code, Mode
 from tests.support.server import ServerMissingError
 
@@ -28,8 +31,8 @@ def node() -> str:
 
 
 @pytest.fixture
-def clients(ensemble: ApacheEnsemble) -> Iterator[KazooClients]:
-    with KazooClients(*ensemble.addresses) as clients:
+def clients(several: Ensemble) -> Iterator[KazooClients]:
+    with KazooClients(*several.addresses) as clients:
         yield clients
 
 
@@ -48,67 +51,61 @@ def has(member: Member, path: str) -> bool:
         return found
 
 
-def test_three_members_serve_one_tree(ensemble: ApacheEnsemble, node: str) -> None:
-    for member in ensemble.members:
+def test_three_members_serve_one_tree(several: Ensemble, node: str) -> None:
+    for member in several.members:
         assert member.is_serving()
         write(member, f"{node}-{member.number}")
-    for member in ensemble.members:
+    for member in several.members:
         assert all(has(member, f"{node}-{number}") for number in (1, 2, 3))
 
 
-def test_one_leads_and_two_follow(ensemble: ApacheEnsemble) -> None:
-    leader = ensemble.leader()
+def test_one_leads_and_two_follow(several: Ensemble) -> None:
+    leader = several.leader()
     assert leader.mode() == "leader"
-    assert [member.mode() for member in ensemble.followers()] == ["follower", "follower"]
-    assert leader not in ensemble.followers()
+    assert [member.mode() for member in several.followers()] == ["follower", "follower"]
+    assert leader not in several.followers()
 
 
 @pytest.mark.parametrize("end", [Member.kill, Member.stop], ids=["kill", "stop"])
-def test_a_lost_leader_is_replaced_and_comes_back(
-    ensemble: ApacheEnsemble, node: str, end: type
-) -> None:
-    lost = ensemble.leader()
+def test_a_lost_leader_is_replaced_and_comes_back(several: Ensemble, node: str, end: type) -> None:
+    lost = several.leader()
     write(lost, f"{node}-before")
     end(lost)
     assert not lost.alive
     assert not lost.is_serving()
     assert not lost.crashed
-    leader = ensemble.wait_quorum()
+    leader = several.wait_quorum()
     assert leader is not lost
     write(leader, f"{node}-after")
     lost.start()
     assert lost.is_serving()
     assert has(lost, f"{node}-before")
     assert has(lost, f"{node}-after")
-    assert ensemble.wait_quorum() is leader
+    assert several.wait_quorum() is leader
 
 
-def test_a_paused_leader_is_replaced_and_follows_when_resumed(
-    ensemble: ApacheEnsemble, node: str
-) -> None:
-    paused = ensemble.leader()
+def test_a_paused_leader_is_replaced_and_follows_when_resumed(several: Ensemble, node: str) -> None:
+    paused = several.leader()
     paused.pause()
     assert paused.alive
     assert not paused.is_serving()
-    leader = ensemble.wait_quorum()
+    leader = several.wait_quorum()
     assert leader is not paused
     write(leader, node)
     paused.resume()
-    assert ensemble.wait_quorum() is leader
+    assert several.wait_quorum() is leader
     assert paused.mode() == "follower"
     assert has(paused, node)
 
 
-def test_the_majority_serves_while_a_follower_is_paused(
-    ensemble: ApacheEnsemble, node: str
-) -> None:
-    leader = ensemble.leader()
-    paused, other = ensemble.followers()
+def test_the_majority_serves_while_a_follower_is_paused(several: Ensemble, node: str) -> None:
+    leader = several.leader()
+    paused, other = several.followers()
     paused.pause()
-    assert ensemble.wait_quorum() is leader
+    assert several.wait_quorum() is leader
     write(other, node)
     paused.resume()
-    ensemble.wait_quorum()
+    several.wait_quorum()
     assert has(paused, node)
 
 
@@ -128,27 +125,53 @@ def test_one_member_alone_serves_nobody_and_two_do_again(
     assert has(second, node)
 
 
-def test_healing_brings_back_the_killed_and_the_paused(ensemble: ApacheEnsemble) -> None:
-    killed, paused, _ = ensemble.members
+def test_a_member_of_a_cluster_serves_alone(cluster: PaddockCluster, node: str) -> None:
+    first, second, last = cluster.members
+    first.kill()
+    second.kill()
+    assert cluster.wait_quorum() is last
+    write(last, node)
+    second.start()
+    assert has(second, node)
+
+
+def test_a_cluster_without_etcd_serves_nobody_and_is_back_with_it(
+    cluster: PaddockCluster, node: str
+) -> None:
+    for one in cluster.etcd:
+        one.kill()
+    for member in cluster.members:
+        # It ends its lease by itself.
+        with (
+            contextlib.suppress(OSError, wire.ConnectionClosedError),
+            wire.connect(member.address) as client,
+        ):
+            client.wait_closed()
+        assert not member.is_serving()
+    cluster.heal_etcd()
+    cluster.wait_quorum()
+    write(cluster.members[0], node)
+
+
+def test_healing_brings_back_the_killed_and_the_paused(several: Ensemble) -> None:
+    killed, paused, _ = several.members
     paused.pause()
     killed.kill()
-    ensemble.heal()
-    assert all(member.is_serving() for member in ensemble.members)
+    several.heal()
+    assert all(member.is_serving() for member in several.members)
 
 
 def test_a_renewed_ensemble_serves_and_has_forgotten_everything(
-    ensemble: ApacheEnsemble, node: str
+    several: Ensemble, node: str
 ) -> None:
-    write(ensemble.members[0], node)
-    ensemble.renew()
-    assert all(member.is_serving() for member in ensemble.members)
-    assert not any(has(member, node) for member in ensemble.members)
+    write(several.members[0], node)
+    several.renew()
+    assert all(member.is_serving() for member in several.members)
+    assert not any(has(member, node) for member in several.members)
 
 
-def test_a_raw_client_moves_its_session_to_another_member(
-    ensemble: ApacheEnsemble, node: str
-) -> None:
-    first, *others = ensemble.members
+def test_a_raw_client_moves_its_session_to_another_member(several: Ensemble, node: str) -> None:
+    first, *others = several.members
     with wire.connect(first.address) as client:
         seen = client.call(rq.create(node, flags=Mode.EPHEMERAL)).zxid
         first.kill()
@@ -163,13 +186,13 @@ def test_a_raw_client_moves_its_session_to_another_member(
 
 
 def test_a_kazoo_client_survives_the_kill_of_its_member(
-    ensemble: ApacheEnsemble, clients: KazooClients, node: str
+    several: Ensemble, clients: KazooClients, node: str
 ) -> None:
     client = clients.connect(timeout=20.0)
     session, states = client.client_id, watch_states(client)
     client.create(node, ephemeral=True)
     port = client._connection._socket.getpeername()[1]
-    ensemble.at(port).kill()
+    several.at(port).kill()
     assert states.take() == KazooState.SUSPENDED
     assert states.take() == KazooState.CONNECTED
     assert client.client_id == session
@@ -179,9 +202,10 @@ def test_a_kazoo_client_survives_the_kill_of_its_member(
     assert client._connection._socket.getpeername()[1] != port
 
 
-@pytest.mark.usefixtures("shared_ensemble")
-def test_a_failed_test_leaves_nothing_behind() -> None:
-    own = ApacheEnsemble()
+@pytest.mark.usefixtures("shared_ensemble", "shared_cluster")
+@pytest.mark.parametrize("kind", [ApacheEnsemble, PaddockCluster])
+def test_a_failed_test_leaves_nothing_behind(kind: type[Ensemble]) -> None:
+    own = kind()
     pids: list[int] = []
 
     def fail() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from paddock.log.etcd.keys import Keys
@@ -159,13 +159,15 @@ class MemoryStore(Store):
     async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
         return await self._call("append", lambda: self.etcd.append(boot, number, payload))
 
-    async def tail(self, after: int) -> AsyncIterator[Record]:
+    async def tail(self, after: int) -> AsyncGenerator[Record, None]:
         for record in list(self.etcd.records):
             if record.revision > after:
                 yield record
         raise StoreError("the stream broke")
 
-    async def page(self, wanted: Range, revision: int = 0, limit: int = 0) -> Page:
+    async def page(
+        self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
+    ) -> Page:
         return await self._call("page", lambda: self.etcd.page(wanted, revision, limit))
 
     async def read(self, *keys: bytes) -> Read:

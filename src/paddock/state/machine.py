@@ -143,6 +143,16 @@ class StateMachine:
         self._membership = Membership(roster, self.sessions)
         self.sessions.adopt_digest()
 
+    def unshare(self) -> None:
+        """Become the state of a single server: without members, and nobody owns a session."""
+        self.roster = None
+        self._membership = None
+        self._proposer = b""
+        self._owner = 0
+        self.sessions.digest = 0
+        for session in self.sessions.by_id.values():
+            session.owner = 0
+
     def begin_batch(self, boot: bytes) -> None:
         """Say who has proposed the entries that follow. Only where servers share a log."""
         assert self.roster is not None
@@ -328,7 +338,12 @@ class StateMachine:
             if entry.operation == SYNC:
                 if entry.session:
                     self._check_session(entry)
-                body = entry.body
+                    # A client's is answered with its path.
+                    reader = Reader(entry.body)
+                    reader.skip()
+                    body = entry.body[: reader.position]
+                else:
+                    body = entry.body
             else:
                 error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
                 # It may have become a member, or be none any more.
@@ -337,6 +352,8 @@ class StateMachine:
                     changes = self._list_servers(entry, membership.roster.addresses)
         except Refused as refusal:
             error = refusal.code
+        except DecodeError:
+            error = MARSHALLING_ERROR
         except MACHINE_ERRORS:
             raise
         except Exception as problem:

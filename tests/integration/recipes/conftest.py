@@ -1,8 +1,8 @@
-"""What the tests of recipes run on: Paddock, an Apache ZooKeeper, and three of these.
+"""What the tests of recipes run on: Paddock, an Apache ZooKeeper, and three of each.
 
 On Paddock all of them run, with both APIs. Those marked `everywhere` show their recipe once on
 Apache ZooKeeper, in every run and with asyncio; of these, the modules in `ON_ENSEMBLE` do on an
-ensemble as well. All the rest of the matrix is for `make test-all`.
+ensemble as well, and all on three Paddocks. The rest of the matrix is for `make test-all`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ ON_ENSEMBLE: Final = frozenset({"test_lock"})
         "paddock",
         pytest.param("apache", marks=pytest.mark.judge),
         pytest.param("ensemble", marks=pytest.mark.judge),
+        pytest.param("cluster", marks=pytest.mark.judge),
     ]
 )
 def service(request: pytest.FixtureRequest) -> Service:
@@ -50,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = item.callspec.params
         where, api = chosen.get("service", "paddock"), chosen.get("api", "asyncio")
         is_shown = item.get_closest_marker("everywhere") is not None and api == "asyncio"
-        if where == "apache" and not is_shown:
+        if where in ("apache", "cluster") and not is_shown:
             item.add_marker(pytest.mark.long)
         if where == "ensemble" and not (is_shown and module in ON_ENSEMBLE):
             item.add_marker(pytest.mark.long)

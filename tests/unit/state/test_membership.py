@@ -14,7 +14,7 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.requests import CreateRequest
+from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
     DEPOSE,
@@ -139,6 +139,14 @@ class TestJoin:
         outcomes = state.commit(A, Entry(LEAVE, b""), join_entry(state.roster.index))
         assert [outcome.error for outcome in outcomes] == [OK, BAD_ARGUMENTS]
         assert list(state.roster.members) == [B]
+
+    def test_nor_within_its_first_batch(self, state: SharedState) -> None:
+        """The fold would have voided it as a whole; the machine does not count on that."""
+        state.commit(C, join_entry(1))
+        repeated = [join_entry(1), Entry(LEAVE, b""), join_entry(1)]
+        errors = [state.machine.apply(entry).error for entry in repeated]
+        assert errors == [BAD_ARGUMENTS, OK, BAD_ARGUMENTS]
+        assert list(state.roster.members) == [A, B]
 
     def test_it_counts_as_the_first_batch_of_a_boot_only(self, state: SharedState) -> None:
         state.commit(C, Entry(SYNC, b""), number=3)
@@ -325,14 +333,27 @@ class TestForget:
 class TestSync:
     def test_it_answers_with_its_body_and_takes_no_zxid(self, state: SharedState) -> None:
         session = state.open(A)
-        entries = [Entry(SYNC, b"/a", session, 1, time_ms=7), Entry(SYNC, b"/b")]
+        path = encode(PathRequest(b"/a"))
+        entries = [Entry(SYNC, path, session, 1, time_ms=7), Entry(SYNC, b"/b")]
         before = state.machine.zxid
         outcomes = state.commit(A, *entries)
         assert [(one.error, one.zxid, one.body) for one in outcomes] == [
-            (OK, before, b"/a"),
+            (OK, before, path),
             (OK, before, b"/b"),
         ]
         assert state.machine.time_ms == 7
+
+    def test_a_clients_is_answered_with_its_path_if_that_can_be_read(
+        self, state: SharedState
+    ) -> None:
+        session = state.open(A)
+        path = encode(PathRequest(b"/a"))
+        bodies = (path + b"more", path[:-1])
+        outcomes = state.commit(A, *[Entry(SYNC, body, session, 1) for body in bodies])
+        assert [(one.error, one.body) for one in outcomes] == [
+            (OK, path),
+            (MARSHALLING_ERROR, b""),
+        ]
 
     def test_a_session_that_has_moved_or_is_over_is_told_so(self, state: SharedState) -> None:
         session = state.open(A)

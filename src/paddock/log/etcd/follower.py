@@ -36,7 +36,7 @@ from paddock.log.interface import (
 UNSEEN_S: Final = 1.0
 # How long it may show nothing before the head is read.
 QUIET_S: Final = 5.0
-CHECK_INTERVAL_S: Final = 0.25
+CHECK_INTERVAL_S: Final = 1.0
 PAUSE_S_MIN: Final = 0.05
 PAUSE_S_MAX: Final = 1.0
 # So often in a row etcd may fail before `follow` gives up. Later on it is tried for ever.
@@ -248,20 +248,28 @@ class Follower:
     # Whether the watch shows what it should.
 
     async def _check_regularly(self) -> None:
+        wait_s = CHECK_INTERVAL_S
         while True:
-            await asyncio.sleep(CHECK_INTERVAL_S)
+            await asyncio.sleep(wait_s)
+            wait_s = CHECK_INTERVAL_S
             if self._scope is None or not self._is_listening:
                 continue
             now = self._loop.time()
-            quiet_s = now - self._heard_at
-            answered_at = self._proposals.answered_at()
-            if answered_at is not None and min(quiet_s, now - answered_at) >= UNSEEN_S:
-                self._interrupt()
-            elif self._expected > self._last.index:
-                if min(quiet_s, now - self._expected_at) >= UNSEEN_S:
-                    self._interrupt()
-            elif quiet_s >= QUIET_S:
-                await self._check_head()
+            due_at = self._shown_by()
+            if due_at is None:
+                if now - self._heard_at >= QUIET_S:
+                    await self._check_head()
+            elif now < due_at:
+                wait_s = min(due_at - now, CHECK_INTERVAL_S)
+            else:
+                self._scope.reschedule(now)
+
+    def _shown_by(self) -> float | None:
+        """Return when the watch has to have shown something; None if nothing is expected."""
+        since = self._proposals.answered_at()
+        if self._expected > self._last.index:
+            since = self._expected_at if since is None else min(since, self._expected_at)
+        return None if since is None else max(since, self._heard_at) + UNSEEN_S
 
     async def _check_head(self) -> None:
         position = self.position
@@ -271,8 +279,8 @@ class Follower:
             self._figures.count_error(error)
         except LogError:
             # Opening the watch again finds the same, and says so.
-            if position == self.position:
-                self._interrupt()
+            if position == self.position and self._scope is not None:
+                self._scope.reschedule(self._loop.time())
         else:
             self._heard_at = self._loop.time()
 
@@ -281,7 +289,3 @@ class Follower:
             self._expected = index
             self._expected_at = self._loop.time()
             self._figures.last_index = max(self._figures.last_index, index)
-
-    def _interrupt(self) -> None:
-        if self._scope is not None:
-            self._scope.reschedule(self._loop.time())

@@ -35,6 +35,13 @@ class LogState:
         """Return where the newest snapshot in etcd stands. Raises LogCorruptError."""
         return Position() if self.manifest is None else decode_manifest(self.manifest).position
 
+    def is_trimmed_up_to(self, position: Position) -> bool:
+        """Return whether this is where trimming has ended: all behind it is there."""
+        if self.manifest is None:
+            return False
+        trimmed = decode_manifest(self.manifest).trimmed
+        return trimmed is not None and trimmed.position == position
+
 
 class History:
     """The log that this process follows."""
@@ -74,6 +81,8 @@ class History:
             return state
         if head is not None and (head.version, head.mod_revision) == (after.index, after.revision):
             # The batch was trimmed, and nothing came behind it.
+            return state
+        if state.is_trimmed_up_to(after):
             return state
         snapshot = state.snapshot()
         if snapshot.index >= after.index and snapshot.revision >= after.revision:

@@ -25,7 +25,11 @@ class StoreForbiddenError(StoreError, ForbiddenError):
 
 
 class StoreFullError(StoreError):
-    """etcd has no space (NOSPACE): nothing was written. Deletions and reads go on."""
+    """etcd has no space (NOSPACE). Deletions and reads go on.
+
+    Even so the outcome is unknown: the write that crosses the quota is carried out, and answered
+    with this.
+    """
 
 
 class CompactedError(StoreError):

@@ -197,6 +197,6 @@ class Cluster:
         else:
             logger.critical("the log cannot be followed: %s", error)
         if self._membership is not None:
-            self._membership.lose(str(error))
+            self._membership.lose(str(error), for_good=True)
         if self.on_lost is not None:
             self.on_lost(error)

@@ -29,6 +29,7 @@ from paddock.server.replication.shared_records import SharedRecords
 from paddock.state.entry import DEPOSE, JOIN, LEAVE, RULES, Entry
 from paddock.state.roster import (
     DEPOSED,
+    JOIN_AGE_MAX,
     JOINED,
     LEFT,
     REFUSED,
@@ -91,6 +92,7 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
+        self._is_joining = False
         # When the last outage began.
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
@@ -153,6 +155,9 @@ class Membership:
         self._heard[boot] = self._lease.now()
 
     def changed(self, change: RosterChange) -> None:
+        if change.kind == JOINED:
+            # Its JOIN is its first batch: when that came out of the log, it was no member yet.
+            self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
             self._core.lifecycle.adopt(change.number)
@@ -176,8 +181,8 @@ class Membership:
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
-            if not self._stopping:
-                self._loop.call_soon(self.lose, "it was deposed")
+            self.number = 0
+            self._loop.call_soon(self.lose, "it was deposed")
         elif self.number and change.heir == self.number:
             self._core.lifecycle.adopt(self.number)
 
@@ -192,19 +197,29 @@ class Membership:
     # Joining.
 
     async def _join(self, replaces: bytes) -> None:
-        while True:
-            await self._begin_boot(replaces)
-            self._core.proposer.resume()
-            while self._lease.is_over() and self.number:
-                # It took longer to come here than a lease lasts.
-                self._core.proposer.renew()
-                await asyncio.sleep(self._lease.seconds * _LOOK)
-            if self.number:
-                return
-            replaces = self._boot
+        self._is_joining = True
+        try:
+            while not (await self._begin_boot(replaces) and await self._await_lease()):
+                replaces = self._boot
+        finally:
+            self._is_joining = False
 
-    async def _begin_boot(self, replaces: bytes) -> None:
-        """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError."""
+    async def _await_lease(self) -> bool:
+        """Wait until the lease holds: it may have taken longer than that to come here.
+
+        Returns False if we are no member any more.
+        """
+        self._core.proposer.resume()
+        while self.number and self._lease.is_over():
+            self._core.proposer.renew()
+            await asyncio.sleep(self._lease.seconds * _LOOK)
+        return self.number != 0
+
+    async def _begin_boot(self, replaces: bytes) -> bool:
+        """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
+
+        Returns False if it came out of the log so late that it was void.
+        """
         core, records = self._core, self._records
         self._boot = boot = self._random_bytes(BOOT_BYTES)
         if self.on_boot is not None:
@@ -214,9 +229,9 @@ class Membership:
         self._log.begin(boot)
         self._lease.begin()
         records.boot = boot
-        await core.replica.catch_up()
+        applied = core.replica.applied
         request = JoinRequest(
-            core.replica.applied,
+            applied,
             RULES,
             core.config.advertise or "",
             self._settings,
@@ -224,8 +239,14 @@ class Membership:
             replaces,
             core.wall_clock_ms(),
         )
-        core.proposer.join(Entry(JOIN, request.encode()), Submitter())
-        await joined
+        core.proposer.join(Entry(JOIN, request.encode()))
+        try:
+            await joined
+        except JoinRefusedError:
+            if core.replica.applied - applied <= JOIN_AGE_MAX:
+                raise
+            return False
+        return True
 
     # Looking after leases, ours and those of others.
 
@@ -235,7 +256,7 @@ class Membership:
     def _look(self) -> None:
         if self._stopping:
             return
-        if self.number and self._return is None:
+        if self.number and not self._is_joining:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
@@ -273,9 +294,12 @@ class Membership:
 
     # Outages.
 
-    def lose(self, reason: str) -> None:
-        """End the boot: nothing of it is sent any more, and no client is served."""
-        if self._stopping or self._return is not None:
+    def lose(self, reason: str, *, for_good: bool = False) -> None:
+        """End the boot: nothing of it is sent any more, and no client is served.
+
+        Unless for good, a new boot joins as soon as that is possible.
+        """
+        if self._stopping or self._is_joining:
             return
         core = self._core
         logger.error(
@@ -295,7 +319,8 @@ class Membership:
         core.proposer.abandon()
         core.lifecycle.release()
         core.is_read_only = core.config.read_only_mode_enabled
-        self._return = self._loop.create_task(self._come_back())
+        if not for_good:
+            self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:
         core = self._core

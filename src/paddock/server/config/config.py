@@ -636,4 +636,7 @@ class ServerConfig:
 
     def answers_word(self, word: str) -> bool:
         """Return whether this four-letter word may be answered."""
-        return word == "srvr" or word in self.four_letter_words or "*" in self.four_letter_words
+        if word == "srvr" or (word == "isro" and self.read_only_mode_enabled):
+            # Clients of Apache ZooKeeper's need them: the latter to leave a read-only server.
+            return True
+        return word in self.four_letter_words or "*" in self.four_letter_words

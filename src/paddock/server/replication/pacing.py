@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from paddock.state.entry import Entry
+
 SHARED_BATCH_BYTES_MAX: Final = 64 << 10
 """A batch in a shared log; etcd keeps thousands of them in memory."""
 
@@ -34,6 +36,8 @@ class Pacing:
         self.is_pausing = False
         # Whether a batch should go, though it be empty, to renew our lease.
         self.is_renewing = False
+        # The entry that a new boot begins with, until it is proposed.
+        self.joining: Entry | None = None
         # Whether clients' writes are refused, unless they make the state smaller.
         self.is_refusing = False
         # The pause between two batches; 0 for none.

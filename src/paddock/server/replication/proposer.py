@@ -150,14 +150,16 @@ class Proposer(Proposals):
     def _full_bytes(self) -> int:
         return BATCH_BYTES_MAX if self.pacing is None else self.pacing.full_bytes
 
-    def join(self, entry: Entry, submitter: Submitter) -> None:
+    def join(self, entry: Entry) -> None:
         """Propose the first batch of a new boot, the entry alone. Nothing else goes until `resume`.
 
         What was in flight is not ours any more; those who wait for it have been disconnected.
         """
+        assert self.pacing is not None
         self.abandon()
         self._number = 0
-        self._send([entry], [submitter])
+        self.pacing.joining = entry
+        self._look()
 
     def renew(self) -> None:
         """Propose an empty batch soon, unless something is in flight that renews the lease too."""
@@ -173,6 +175,8 @@ class Proposer(Proposals):
         """Propose nothing, and wait for nothing: our boot is over, and its clients are gone."""
         self._halted = True
         self._in_flight = {}
+        if self.pacing is not None:
+            self.pacing.joining = None
         self.drop()
         self._wake()
 
@@ -193,7 +197,9 @@ class Proposer(Proposals):
                 self.pacing.committed(seconds)
             if seconds > self.slow_sync:
                 logger.warning(
-                    "a slow disk: the sync of %d entries took %.2f s",
+                    "a slow disk: the sync of %d entries took %.2f s"
+                    if self.pacing is None
+                    else "a slow log: the commit of %d entries took %.2f s",
                     len(batch.entries),
                     seconds,
                     extra={"entries": len(batch.entries), "seconds": seconds},
@@ -269,6 +275,9 @@ class Proposer(Proposals):
 
     def _propose(self) -> None:
         """Propose what has gathered, as far as the log allows. No batch is half applied now."""
+        if self.pacing is not None and self.pacing.joining is not None:
+            joining, self.pacing.joining = self.pacing.joining, None
+            self._send([joining], [Submitter()])
         while (
             self._gathered.length
             and len(self._in_flight) < self._in_flight_max
@@ -306,6 +315,11 @@ class Proposer(Proposals):
         self._stamp_ms = max(self._wall_clock_ms(), self._stamp_ms, replica.machine.time_ms)
         for entry in entries:
             entry.time_ms = self._stamp_ms
+        if replica.sharing is not None:
+            # Newer rules count when all servers know them.
+            rules = replica.sharing.rules()
+            for entry in entries:
+                entry.rules = rules
         payload = Batch(entries, replica.applied, replica.digest()).encode()
         batch = PendingBatch(entries, submitters, len(payload))
         batch.begun = self._time()

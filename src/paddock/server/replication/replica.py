@@ -87,6 +87,10 @@ class Sharing:
         """Return the digest of the whole state."""
         raise NotImplementedError
 
+    def rules(self) -> int:
+        """Return the rules under which entries are proposed now."""
+        raise NotImplementedError
+
     def sending(self, number: int) -> None:
         """Take the news that a batch of ours is about to be sent for the first time."""
         raise NotImplementedError

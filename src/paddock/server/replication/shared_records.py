@@ -8,6 +8,8 @@ before, is void; one that came out before its predecessor is held. The rules:
 * What a record releases, it and those held behind it, is of one server, and is applied as one
   batch. Our own have their submitters; they are claimed when they are applied, so a proposal counts
   as in flight until then.
+* A record without a payload was decided to be passed over (`paddock cluster skip`): it has no
+  effect, and its number counts.
 * The state between two records is remembered by its digest. A foreign batch names the one that its
   proposer had. If they differ, one of the two states is wrong.
 * Nothing is half done between two records if nothing is held: only then a snapshot may begin.
@@ -26,7 +28,7 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica, Sharing
 from paddock.state.access import Identities
-from paddock.state.entry import Batch, Entry
+from paddock.state.entry import RULES, Batch, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster import Roster, RosterChange
 from paddock.storage.replay import OtherStateError, UnreadableBatchError
@@ -118,12 +120,17 @@ class SharedRecords(Sharing):
             self._machine.begin_batch(boot)
         for number, payload in released:
             if not batch.is_ours:
-                batch.entries += self._decode(record.index, payload)
+                if payload:
+                    batch.entries += self._decode(record.index, payload)
                 continue
             self._numbers.append(number)
             ours = proposals.claim(number, now)
             assert ours is not None, "who proposes keeps what it proposed"
-            batch.take_in(ours)
+            if payload:
+                batch.take_in(ours)
+            else:
+                for submitter in ours.submitters:
+                    submitter.abort()
 
     def applied(self, index: int) -> None:
         self._digests[index] = self._machine.shared_digest()
@@ -151,11 +158,18 @@ class SharedRecords(Sharing):
     def digest(self) -> int:
         return self._machine.shared_digest()
 
+    def rules(self) -> int:
+        # Before the first member joins there are none.
+        return self._roster.rules or RULES
+
     def sending(self, number: int) -> None:
         self.lease.sending(number)
 
     def _decode(self, index: int, payload: bytes) -> list[Entry]:
         """Decode a batch and compare its digest. Raises LogCorruptError."""
+        if not payload:
+            # No batch is this short: the operator had the log skip it.
+            return []
         try:
             batch = Batch.decode(payload, self._known)
         except DecodeError as error:

@@ -56,6 +56,8 @@ class KeySpace:
         self.used_bytes = 0
         # The alarm NOSPACE: it stays until it is disarmed.
         self.is_full = False
+        # Whether the write that crosses the quota is carried out: the caller is refused anyway.
+        self.crosses_quota = False
         # Invariant: the keys of `_changes`, sorted.
         self._order: list[bytes] = []
         self._changes: dict[bytes, list[Change]] = {}
@@ -209,9 +211,10 @@ class KeySpace:
         """Raise if a transaction that puts so much is refused, whatever its conditions say."""
         if size > REQUEST_BYTES_MAX:
             raise StoreForbiddenError("etcd: request is too large")
-        if self.quota_bytes and self.database_bytes + size >= self.quota_bytes:
-            self.is_full = True
         if self.is_full:
+            raise StoreFullError("etcd: database space exceeded")
+        self.is_full = 0 < self.quota_bytes <= self.database_bytes + size
+        if self.is_full and not self.crosses_quota:
             raise StoreFullError("etcd: database space exceeded")
 
 

@@ -5,7 +5,7 @@ A probability is that of one request or of one record. Without any the model is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 Span = tuple[float, float]
 
@@ -36,6 +36,11 @@ class StoreFaults:
     stream_silent: float = 0.0
     # A page is shorter than was asked for.
     page_cut: float = 0.0
+
+    def calm(self) -> None:
+        """Let nothing go wrong from now on."""
+        for field in fields(self):
+            setattr(self, field.name, field.default)
 
     @classmethod
     def rough(cls) -> StoreFaults:

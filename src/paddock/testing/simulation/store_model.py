@@ -28,6 +28,7 @@ from paddock.log.etcd.store import (
     Stored,
     StoreError,
     StoreForbiddenError,
+    StoreFullError,
 )
 from paddock.log.interface import Record
 from paddock.testing.simulation.key_space import KeySpace
@@ -130,11 +131,11 @@ class EtcdModel:
             action()
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
-        if self.chance(self.faults.election):
-            self.elect()
         record = self.space.append(self.keys, boot, number, payload)
         if record is None:
             return False
+        if self.chance(self.faults.election):
+            self.elect()
         for link in self._links.values():
             for stream in link.streams:
                 stream.publish(record)
@@ -158,6 +159,7 @@ class ModelStore(Store):
 
     def __init__(self, model: EtcdModel, link: Link) -> None:
         self._append_deadline_s = APPEND_DEADLINE_S_MIN
+        self.name = link.name
         self.endpoint = "model"
         self.is_closed = False
         self._model = model
@@ -322,7 +324,14 @@ class ModelStore(Store):
     def _write(self, change: Callable[..., T], *arguments: Any) -> T:
         if self._link.forbidden:
             raise StoreForbiddenError(self._link.forbidden)
-        return change(*arguments)
+        space = self._model.space
+        was_full = space.is_full
+        # It depends on where etcd notices it.
+        space.crosses_quota = space.quota_bytes > 0 and self._model.chance(0.5)
+        result = change(*arguments)
+        if space.is_full and not was_full:
+            raise StoreFullError("etcd: database space exceeded")
+        return result
 
     def _begin(self, stream: Stream, after: int) -> None:
         # A revision that is not there yet is waited for, without a word.

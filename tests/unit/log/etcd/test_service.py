@@ -56,15 +56,14 @@ def test_a_lost_answer_does_not_make_another_service(faults: Sequence[Fault]) ->
 def test_who_loses_the_race_takes_the_service_of_the_winner() -> None:
     etcd = MemoryEtcd(KEYS)
 
+    async def contend(seed: int) -> Service:
+        def random_bytes(count: int) -> bytes:
+            return bytes([seed]) * count
+
+        return await find_or_create_service(MemoryStore(etcd), KEYS, random_bytes, CALLS)
+
     async def race() -> list[Service]:
-        return await asyncio.gather(
-            *(
-                find_or_create_service(
-                    MemoryStore(etcd), KEYS, lambda n, seed=seed: bytes([seed]) * n, CALLS
-                )
-                for seed in (1, 2, 3)
-            )
-        )
+        return await asyncio.gather(*map(contend, (1, 2, 3)))
 
     assert asyncio.run(race()) == [Service(b"\x01" * 16)] * 3
 

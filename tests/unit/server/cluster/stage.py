@@ -39,12 +39,7 @@ class Stage:
 
     async def start(self, name: str, data: Path | None = None, **settings: Any) -> Server:
         loop = asyncio.get_running_loop()
-        config = ServerConfig(
-            port=0,
-            shared_log=LogUrl(("127.0.0.1:2379",), "shop"),
-            data_directory=data,
-            **{"tick_time_ms": 500, "sync_limit": 1, **settings},
-        )
+        config = self.config(data, **settings)
         server = Server(
             config,
             wall_clock_ms=lambda: EPOCH_MS + int(loop.time() * 1000),
@@ -56,6 +51,15 @@ class Stage:
         await server.start()
         self.servers[name] = server
         return server
+
+    @staticmethod
+    def config(data: Path | None = None, **settings: Any) -> ServerConfig:
+        return ServerConfig(
+            port=0,
+            shared_log=LogUrl(("127.0.0.1:2379",), "shop"),
+            data_directory=data,
+            **{"tick_time_ms": 500, "sync_limit": 1, **settings},
+        )
 
     async def kill(self, name: str) -> None:
         """End a server as kill -9 does: neither etcd nor a client hears of it any more."""

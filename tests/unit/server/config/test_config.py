@@ -109,3 +109,8 @@ def test_certificates_are_for_a_secured_log_and_for_one_that_is_named_later() ->
     assert ServerConfig(**files).shared_log is None  # type: ignore[arg-type]
     url = LogUrl(("h:1",), "n", is_secure=True)
     assert ServerConfig(shared_log=url, **files).shared_log == url  # type: ignore[arg-type]
+
+
+def test_a_server_that_may_be_read_only_says_so_without_being_asked_to() -> None:
+    assert not ServerConfig().answers_word("isro")
+    assert ServerConfig(read_only_mode_enabled=True).answers_word("isro")
