@@ -134,6 +134,7 @@ def test_a_refusal_of_what_came_out_already_is_none() -> None:
     async def scenario() -> None:
         scene = Scene(StoreForbiddenError("permission denied"))
         scene.proposals.propose(0, b"batch")
+        await asyncio.sleep(0.001)
         scene.arrive(0, b"batch")
         await asyncio.sleep(10)
         assert scene.failures == []
