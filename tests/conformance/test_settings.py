@@ -69,8 +69,8 @@ def test_connections_of_one_address_are_limited(server: Server) -> None:
             wire.connect(own.address)
         assert clients[0].call(rq.exists("/")).err == Code.OK
         clients[0].close()
-        with wire.connect(own.address) as own:
-            assert another.session_id != 0
+        with wire.connect(own.address) as last:
+            assert last.session_id != 0
 
 
 @pytest.mark.parametrize("whitelist", ["srvr, ruok", None])

@@ -132,10 +132,16 @@ def forget_body(address: str) -> bytes:
 class RosterChange:
     """What an entry made of the roster."""
 
-    __slots__ = ("boot", "heir", "kind", "number", "reason")
+    __slots__ = ("boot", "heir", "kind", "number", "reason", "time_ms")
 
     def __init__(
-        self, kind: int, boot: bytes, number: int, heir: int = 0, reason: str = ""
+        self,
+        kind: int,
+        boot: bytes,
+        number: int,
+        heir: int = 0,
+        reason: str = "",
+        time_ms: int = 0,
     ) -> None:
         self.kind = kind
         # The member that it is about; 0 as number if it never became one.
@@ -145,6 +151,8 @@ class RosterChange:
         self.heir = heir
         # Why, in words for an operator.
         self.reason = reason
+        # What the clock of a joiner said, for the others to compare; 0 otherwise.
+        self.time_ms = time_ms
 
 
 class Member:

@@ -203,8 +203,53 @@ def test_a_folder_that_cannot_be_imported_is_one_line(tmp_path: Path, log: str) 
     with member(log, "--data", str(tmp_path / "cache")):
         pass
     assert refusal("cluster", "import", tmp_path / "cache", "--log", log, status=1) == (
-        f"{tmp_path / 'cache'}: is the cache of a server that shares a log already"
+        f"{tmp_path / 'cache'}: is the cache of a server that shares a log; name the log: etcd://…"
     )
+
+
+def test_a_service_is_backed_up_while_it_runs_and_restored_under_a_new_name(
+    tmp_path: Path, log: str
+) -> None:
+    file = tmp_path / "backup.tar"
+    with member(log) as server, wire.connect(server.address) as client:
+        assert client.call(rq.create("/kept", b"data")).err == Code.OK
+        assert client.call(rq.create("/mine", flags=1)).err == Code.OK
+        zxid = client.call(rq.exists("/mine")).zxid
+        said = success("backup", log, file)
+        assert f"zxid 0x{zxid:x}, 6 nodes, 1 session\n" in said
+        client.call(rq.create("/later"))
+        assert "this name is in use" in refusal("restore", file, log, status=1)
+        assert "--replace" in refusal("restore", file, log, "--replace", status=2)
+        said = success("restore", file, f"{log}-new")
+        assert said.startswith(f"{log}-new: restored the backup of ")
+        with member(f"{log}-new") as new, wire.reattach(new.address, client, zxid) as moved:
+            assert moved.session_id == client.session_id
+            assert moved.call(rq.get_data("/kept")).data == b"data"
+            assert moved.call(rq.exists("/mine")).err == Code.OK
+            assert moved.call(rq.exists("/later")).err == Code.NO_NODE
+    # And into the folder of a single server, with the same backup.
+    success("restore", file, tmp_path / "data")
+    with (
+        serving("--data", tmp_path / "data", *QUICK) as single,
+        wire.connect(single.address) as one,
+    ):
+        assert one.call(rq.get_data("/kept")).data == b"data"
+
+
+def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, log: str) -> None:
+    cache, file = tmp_path / "cache", tmp_path / "file.tar"
+    with member(log, "--data", str(cache)):
+        pass
+    success("backup", log, file)
+    commands: list[list[str | Path]] = [
+        ["backup", cache, tmp_path / "other"],
+        ["restore", file, cache, "--replace"],
+        ["fsck", cache],
+    ]
+    for command in commands:
+        assert refusal(*command, status=1) == (
+            f"{cache}: is the cache of a server that shares a log; name the log: etcd://…"
+        )
 
 
 class Up:

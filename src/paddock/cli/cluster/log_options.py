@@ -13,16 +13,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from paddock import __version__
+from paddock.cli.arguments import PATH
 from paddock.cli.output import CannotBeDone
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
+from paddock.storage.data_directory import CACHE
 
 if TYPE_CHECKING:
     from paddock.log.etcd.keys import Keys
@@ -107,6 +110,29 @@ def shared_log_options(command: Callable[..., _T]) -> Callable[..., _T]:
             )
             wrapped = option(wrapped)
     return wrapped
+
+
+class DataOrLog(click.types.StringParamType):
+    """A data folder, or the address of a log: for the type of an argument.
+
+    Credentials for etcd come from the environment.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).startswith(("etcd://", "etcds://")):
+            return _read({"--log": str(value)})
+        return PATH.convert(value, param, ctx)
+
+
+DATA_OR_LOG: Final = DataOrLog()
+
+
+def check_is_no_cache(data: Path) -> None:
+    """Raise CannotBeDone for the folder of a server that shares a log."""
+    if (data / CACHE).is_dir():
+        raise CannotBeDone(
+            f"{data}: is the cache of a server that shares a log; name the log: etcd://…"
+        )
 
 
 def _read(options: dict[str, str]) -> SharedLogOptions:

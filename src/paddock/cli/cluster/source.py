@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from paddock.cli.cluster.log_options import check_is_no_cache
 from paddock.cli.output import CannotBeDone
 from paddock.state.machine import StateMachine
-from paddock.storage.data_directory import CACHE
 from paddock.storage.layout import kept_free
 from paddock.storage.load import load
 from paddock.upgrade.source import read_service
@@ -24,8 +24,7 @@ def read_source(data: Path, log_dir: Path | None) -> tuple[StateMachine, list[st
     with kept_free(data) as user:
         if user is not None:
             raise CannotBeDone(f"{data}: a server runs on it{_process(user)}; stop it first")
-        if (data / CACHE).exists():
-            raise CannotBeDone(f"{data}: is the cache of a server that shares a log already")
+        check_is_no_cache(data)
         return load(data).machine, []
 
 

@@ -52,8 +52,11 @@ async def upload(
     random_bytes: Callable[[int], bytes],
     *,
     calls: Calls = PACED,
+    time_ms: int = 0,
 ) -> Manifest:
     """Write a snapshot that stands at a cut, and make it the current one.
+
+    `time_ms` says when it was taken, to those who report its age.
 
     Raises ManifestReplacedError if another snapshot came first, and LogError if the current one is
     as new as this. It may be cancelled at any time; the outcome is unknown then.
@@ -74,6 +77,7 @@ async def upload(
         if not await writer.write(piece, guard):
             raise _replaced(keys.manifest)
     manifest = writer.manifest(cut, rules, current.cut if current.name else None)
+    manifest = replace(manifest, time_ms=time_ms)
     revision = await calls.swap(store, keys.manifest, manifest.encode(), mod_revision, writer.last)
     if not revision:
         raise _replaced(keys.manifest)

@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
+from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
 from paddock.server.cluster.duty import Duty
+from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
+from paddock.server.cluster.laggards import Laggards
 from paddock.server.cluster.membership import Membership
+from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
+from paddock.server.cluster.view import ServiceView
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.core import Core
 from paddock.server.durability.snapshotter import Snapshotter
@@ -67,6 +72,7 @@ class Cluster:
         self._membership: Membership | None = None
         self._core: Core | None = None
         self._duty: Duty | None = None
+        self._etcd: EtcdWatch | None = None
         self._snapshots: SnapshotStore | None = None
 
     @property
@@ -93,10 +99,16 @@ class Cluster:
     def assemble(self, core: Core, reaper: Reaper, snapshotter: Snapshotter) -> None:
         """Take the parts that serve the state."""
         assert self._records is not None
+        assert self._start is not None
         self._core = core
         self._records.on_failed = self._fail
         self._membership = membership = Membership(
-            core, self._records, self.log, self._random_bytes, version=__version__
+            core,
+            self._records,
+            self.log,
+            self._random_bytes,
+            version=__version__,
+            settings=settings_text(self._config),
         )
         membership.on_boot = self._former.write
         membership.on_refused = self._fail
@@ -112,8 +124,27 @@ class Cluster:
             self._snapshots.folder,
             membership,
             self._random_bytes,
+            core.wall_clock_ms,
             compacts=url.compacts,
         )
+        self._observe(core, membership, self._start.log.figures)
+
+    def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
+        """Look after what slows writers down or refuses them, and let others report it."""
+        pacing, roster = core.proposer.pacing, core.machine.roster
+        assert pacing is not None
+        assert roster is not None
+        self._etcd = EtcdWatch(
+            self._store, self._keys, pacing, self._config.etcd_quota_bytes, core.wall_clock_ms
+        )
+        membership.on_look = Laggards(
+            roster,
+            pacing,
+            self.lease.seconds,
+            membership.silent_seconds,
+            membership.announcer.name,
+        ).look
+        core.cluster = ServiceView(core, membership, figures, self._etcd)
 
     async def join(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
@@ -151,6 +182,8 @@ class Cluster:
         """Follow the log no more, and let go of everything."""
         if self._duty is not None:
             await self._duty.stop()
+        if self._etcd is not None:
+            await self._etcd.stop()
         if self._membership is not None:
             self._membership.stop()
         if self._start is not None:

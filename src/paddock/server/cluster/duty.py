@@ -46,6 +46,7 @@ class Duty:
         folder: Path,
         membership: Membership,
         random_bytes: Callable[[int], bytes],
+        wall_clock_ms: Callable[[], int],
         *,
         compacts: bool = True,
     ) -> None:
@@ -58,6 +59,7 @@ class Duty:
         self._folder = folder
         self._membership = membership
         self._random_bytes = random_bytes
+        self._wall_clock_ms = wall_clock_ms
         self._compacts = compacts
         loop = asyncio.get_running_loop()
         self._calls = Calls(loop.time)
@@ -121,6 +123,7 @@ class Duty:
             roster.rules,
             self._random_bytes,
             calls=self._calls,
+            time_ms=self._wall_clock_ms(),
         )
         seconds = asyncio.get_running_loop().time() - begun
         shown = {"index": index, "bytes": manifest.size, "seconds": seconds}

@@ -2,7 +2,8 @@
 
 A commit takes milliseconds there, and costs every server something. So a batch waits for company,
 but not for long: it goes when nothing is in flight, when it is full, or when its eldest entry has
-waited half of the time that a commit takes lately.
+waited half of the time that a commit takes lately. While a member cannot keep up, there is a pause
+between two batches in any case (`paddock.server.cluster.laggards`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from paddock.state.entry import Entry
 
 SHARED_BATCH_BYTES_MAX: Final = 64 << 10
 """A batch in a shared log; etcd keeps thousands of them in memory."""
+
+LAG_MAX: Final = 1_000
+"""A member that is more records behind has writers held back."""
 
 # The commit time to begin with, and its limits, in seconds.
 _COMMIT_START: Final = 0.004
@@ -34,6 +38,10 @@ class Pacing:
         self.is_renewing = False
         # The entry that a new boot begins with, until it is proposed.
         self.joining: Entry | None = None
+        # Whether clients' writes are refused, unless they make the state smaller.
+        self.is_refusing = False
+        # The pause between two batches; 0 for none.
+        self.hold_seconds = 0.0
         self._now = now
         self._commit = _COMMIT_START
         # When the eldest entry came that has not been proposed.
@@ -61,6 +69,10 @@ class Pacing:
 
     def pause(self, in_flight: int, size: int) -> float:
         """Return for how long the batch should wait; 0 if it may go."""
+        if self.hold_seconds > 0:
+            held = self._proposed_at + self.hold_seconds - self._now()
+            if held > 0:
+                return held
         if in_flight == 0 or size >= self.full_bytes or self._since is None:
             return 0.0
         return max(self._since + self._commit / 2 - self._now(), 0.0)

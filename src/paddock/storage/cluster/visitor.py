@@ -35,6 +35,13 @@ class NotAllowedError(LogError):
     """The service has refused an entry, and says why."""
 
 
+class DeposedError(LogError):
+    """The servers took the visitor for dead, since it was silent for too long.
+
+    What it has proposed and was not told the outcome of has no effect.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who visits: eight random bytes, what others are told, and what its clock says."""
@@ -143,10 +150,13 @@ class Visitor(SharedListener):
         except LogError as error:
             self.failed(error)
             return
-        if record.server == self._caller.boot:
+        boot = self._caller.boot
+        if record.server == boot:
             for number, outcomes in released:
                 if number == self._number - 1 and self._waiting is not None:
                     _settle(self._waiting, outcomes[0])
+        elif boot in self.roster.ended:
+            self.failed(DeposedError("the servers took this command for dead: run it again"))
         elif member is not None and self._speaker is not None:
             _settle(self._speaker, member)
 

@@ -40,7 +40,7 @@ def test_the_format_in_etcd_is_stable() -> None:
     body = (
         '{\n "boot": "",\n "chunks": 1,\n "cuts": {\n  "0001020304050607": 13\n },\n "index": 7,\n'
         ' "name": "n",\n "number": 0,\n "revision": 9,\n "rules": 1,\n "sha256": "aa",\n'
-        ' "size": 2,\n "trimmed": null\n}'
+        ' "size": 2,\n "time_ms": 0,\n "trimmed": null\n}'
     )
     manifest = Manifest(Cut(7, 9, b"", 0, {BOOT: 13}), 1, "n", 1, 2, b"\xaa")
     assert manifest.encode() == signed(body.encode())
