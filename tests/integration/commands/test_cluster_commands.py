@@ -22,8 +22,8 @@ from tests.support.server import ServerMissingError
 
 pytestmark = pytest.mark.judge
 
-# The shortest lease that there is, 4 s.
-QUICK = ("--tick-time-ms", "500", "--port", "0")
+# A lease that no busy machine loses.
+OPTIONS = ("--sync-limit", "10", "--port", "0")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def log(etcd: Etcd, request: pytest.FixtureRequest) -> str:
 @contextlib.contextmanager
 def member(log: str, *arguments: str) -> Iterator[Running]:
     """Run a server, which leaves the service at the end of the scope."""
-    with serving("--log", log, *QUICK, *arguments) as running:
+    with serving("--log", log, *OPTIONS, *arguments) as running:
         yield running
         if running.process.poll() is None:
             running.stop()
@@ -178,7 +178,7 @@ def test_a_batch_is_skipped_unless_a_server_has_applied_it(etcd: Etcd, log: str)
 
 def test_a_data_folder_becomes_a_service_with_its_sessions(tmp_path: Path, log: str) -> None:
     data = tmp_path / "data"
-    with serving("--data", data, *QUICK) as single, wire.connect(single.address) as client:
+    with serving("--data", data, *OPTIONS) as single, wire.connect(single.address) as client:
         assert client.call(rq.create("/kept", b"data")).err == Code.OK
         assert client.call(rq.create("/mine", flags=1)).err == Code.OK
         zxid = client.call(rq.exists("/mine")).zxid
@@ -230,7 +230,7 @@ def test_a_service_is_backed_up_while_it_runs_and_restored_under_a_new_name(
     # And into the folder of a single server, with the same backup.
     success("restore", file, tmp_path / "data")
     with (
-        serving("--data", tmp_path / "data", *QUICK) as single,
+        serving("--data", tmp_path / "data", *OPTIONS) as single,
         wire.connect(single.address) as one,
     ):
         assert one.call(rq.get_data("/kept")).data == b"data"
