@@ -171,6 +171,11 @@ class Supervisor:
     async def _restore(self, staged: object) -> Message:
         folder = self._config.data_directory
         assert folder is not None, "without a folder there is no control socket"
+        if self._config.shared_log is not None:
+            raise ControlError(
+                "its state is in etcd, and its data folder only a cache: restore a backup into a"
+                " new service in etcd, and start servers on that"
+            )
         async with self._busy:
             if not isinstance(staged, str) or not is_staged(folder, staged):
                 raise ControlError("nothing is staged under that name")

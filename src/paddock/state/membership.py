@@ -198,10 +198,11 @@ class Membership:
 def config_data(addresses: list[str], version: int) -> bytes:
     """Return the data of /zookeeper/config: all servers, in upstream's format.
 
-    There are no links between servers, so their ports for those are 0.
+    There are no links between servers, so their ports for those mean nothing. They differ, since
+    Java's clients refuse the whole list otherwise.
     """
     lines = []
     for number, address in enumerate(addresses, 1):
         host = address.rpartition(":")[0]
-        lines.append(f"server.{number}={host}:0:0:participant;{address}\n")
+        lines.append(f"server.{number}={host}:0:1:participant;{address}\n")
     return f"{''.join(lines)}version={version:x}".encode() if lines else b""

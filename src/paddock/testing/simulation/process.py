@@ -18,17 +18,36 @@ import contextlib
 from asyncio.events import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from paddock.testing.clock import VirtualClockLoop
-
-if TYPE_CHECKING:
-    from paddock.testing.simulation.network import SimulatedNetwork
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 _DELAY_MIN: Final = 1e-6
+
+
+class Network(Protocol):
+    """The network that processes share."""
+
+    processes: list[ProcessLoop]
+
+    def bind(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> asyncio.AbstractServer: ...
+
+    async def connect(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
 
 class WorldLoop(VirtualClockLoop):
@@ -41,7 +60,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def __init__(
         self,
         world: asyncio.AbstractEventLoop,
-        network: SimulatedNetwork,
+        network: Network,
         name: str,
         host: str,
         *,
@@ -89,7 +108,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with contextlib.suppress(BaseException):
-                        task.get_coro().close()  # type: ignore[union-attr]
+                        task.get_coro().close()
         self._tasks.clear()
 
     def run_soon(self, callback: Callable[[*Arguments], object], *args: *Arguments) -> None:
@@ -238,7 +257,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
 def new_process(
     world: asyncio.AbstractEventLoop,
-    network: SimulatedNetwork,
+    network: Network,
     name: str,
     host: str,
     *,

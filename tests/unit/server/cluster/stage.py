@@ -57,10 +57,8 @@ class Stage:
         return ServerConfig(
             port=0,
             shared_log=LogUrl(("127.0.0.1:2379",), "shop"),
-            tick_time_ms=500,
-            sync_limit=1,
             data_directory=data,
-            **settings,
+            **{"tick_time_ms": 500, "sync_limit": 1, **settings},
         )
 
     async def kill(self, name: str) -> None:

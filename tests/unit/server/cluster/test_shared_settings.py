@@ -1,9 +1,13 @@
 """What servers tell each other of their settings."""
 
+import asyncio
+
 import pytest
 
 from paddock.server.cluster.shared_settings import differences, lease_seconds, settings_text
 from paddock.server.config.config import ServerConfig
+from paddock.testing.virtual import in_virtual_time
+from tests.unit.server.cluster.stage import T, staged
 
 
 def test_equal_settings_have_equal_texts() -> None:
@@ -43,3 +47,20 @@ def test_a_member_is_given_the_time_of_its_own_lease_and_never_less_than_ours() 
     assert lease_seconds(settings_text(ServerConfig(sync_limit=1)), 10.0) == 10.0
     assert lease_seconds("", 10.0) == 10.0
     assert lease_seconds("lease=much", 10.0) == 10.0
+
+
+@in_virtual_time
+async def test_a_member_with_a_longer_lease_is_deposed_later() -> None:
+    async with staged() as stage:
+        await stage.start("a")
+        await stage.start("b", sync_limit=16)
+        assert stage.cluster(stage.servers["b"]).lease.seconds == 2 * T
+        await stage.settle()
+        stage.etcd.link("b").cut()
+        await asyncio.sleep(1.7 * T)
+        # It may still speak, and its sessions are its own.
+        assert stage.members("a") == [1, 2]
+        await asyncio.sleep(0.8 * T)
+        assert stage.members("a") == [1]
+        stage.etcd.link("b").heal()
+        await asyncio.sleep(2 * T)
