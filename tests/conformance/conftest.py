@@ -140,6 +140,15 @@ def connect(server: Server) -> Iterator[Connect]:
         client.disconnect()
 
 
+@pytest.fixture
+def addresses(server: Server, request: pytest.FixtureRequest) -> list[tuple[str, int]]:
+    """Where clients connect whose recipe works across servers: to any of a cluster."""
+    if isinstance(server, PaddockMember):
+        cluster: PaddockCluster = request.getfixturevalue("shared_cluster")
+        return cluster.addresses
+    return [server.address]
+
+
 @contextlib.contextmanager
 def another(server: Server, options: Options | None = None) -> Iterator[Server]:
     """Start one of the same kind for a test alone; of several, it is a follower of others."""

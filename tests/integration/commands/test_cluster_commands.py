@@ -241,11 +241,12 @@ def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, lo
     with member(log, "--data", str(cache)):
         pass
     success("backup", log, file)
-    for command in (
+    commands: list[list[str | Path]] = [
         ["backup", cache, tmp_path / "other"],
         ["restore", file, cache, "--replace"],
         ["fsck", cache],
-    ):
+    ]
+    for command in commands:
         assert refusal(*command, status=1) == (
             f"{cache}: is the cache of a server that shares a log; name the log: etcd://…"
         )

@@ -50,6 +50,8 @@ class SimulatedNetwork:
         # Makes the tap of a new connection from the process that connects, and the server's host.
         self.tap: Callable[[ProcessLoop, str], Tap | None] = lambda process, host: None
         self.connections: list[Connection] = []
+        # All that ever ran.
+        self.processes: list[ProcessLoop] = []
         self._seed = seed
         self._listeners: dict[Address, Listener] = {}
         self._parted: set[tuple[str, str]] = set()

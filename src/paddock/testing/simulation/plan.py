@@ -26,11 +26,26 @@ FAIL: Final = "fail syncs"
 SLOW: Final = "slow syncs"
 JUMP: Final = "set the time of day"
 
-SINGLE_FAULTS: Final = (
-    CUT, CUT, CUT_REPLIES, CUT_REPLIES, PART, PAUSE_CLIENT, KILL_CLIENT, STOP, KILL, KILL, POWER,
-    PAUSE, FULL, FAIL, SLOW, JUMP,
-)  # fmt: skip
+UNLINK: Final = "cut a server off etcd"
+MUTE: Final = "lose etcd's replies to a server"
+LAG: Final = "slow a server's link to etcd"
+DEAF: Final = "silence a server's watch"
+BREAK: Final = "break a server's watch"
+ELECT: Final = "elect in etcd"
+QUORUM: Final = "stop etcd's quorum"
+COMPACT: Final = "compact etcd"
+NOSPACE: Final = "fill etcd"
+ROUGH: Final = "make etcd rough"
 
+_ANY_FAULTS: Final = (
+    CUT, CUT, CUT_REPLIES, CUT_REPLIES, PART, PAUSE_CLIENT, KILL_CLIENT, STOP, KILL, KILL, POWER,
+    PAUSE, JUMP,
+)  # fmt: skip
+SINGLE_FAULTS: Final = (*_ANY_FAULTS, FULL, FAIL, SLOW)
+CLUSTER_FAULTS: Final = (
+    *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
+    ROUGH,
+)  # fmt: skip
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
 _READS: Final = ("get", "exists", "children", "children2")
@@ -98,6 +113,8 @@ class Plan:
     # How long a message, and a sync of a disk, takes at most.
     delay_max: float
     sync_max: float
+    # How often things go wrong between servers and etcd: 0 never, 1 often.
+    roughness: float = 0.0
     # How fast the clock of each server runs.
     rates: tuple[float, ...] = ()
 
@@ -125,7 +142,7 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         _client(number, random.Random(f"{seed} client {number}"), end)
         for number in range(1, draw.randint(2, 5) + 1)
     )
-    faults = _faults(random.Random(f"{seed} faults"), servers, len(clients), end)
+    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
     return Plan(
         seed,
         servers,
@@ -134,7 +151,8 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         end,
         delay_max=draw.choice((0.001, 0.01, 0.05, 0.3)),
         sync_max=draw.choice((0.001, 0.02, 0.2)),
-        rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.91)) for _ in range(servers)),
+        roughness=draw.choice((0.0, 0.0, 0.2, 1.0)) if servers > 1 else 0.0,
+        rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.9)) for _ in range(servers)),
     )
 
 
@@ -195,7 +213,7 @@ def _step(draw: random.Random, mark: str) -> Wish:
 def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
     found = []
     for _ in range(draw.randint(0, 10)):
-        kind = draw.choice(SINGLE_FAULTS)
+        kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
         found.append(
             Fault(

@@ -14,18 +14,40 @@ any moment between two callbacks. The rules:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from asyncio.events import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from paddock.testing.clock import VirtualClockLoop
 
-if TYPE_CHECKING:
-    from paddock.testing.simulation.network import SimulatedNetwork
-
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+
+_DELAY_MIN: Final = 1e-6
+
+
+class Network(Protocol):
+    """The network that processes share."""
+
+    processes: list[ProcessLoop]
+
+    def bind(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> asyncio.AbstractServer: ...
+
+    async def connect(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
 
 class WorldLoop(VirtualClockLoop):
@@ -38,7 +60,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def __init__(
         self,
         world: asyncio.AbstractEventLoop,
-        network: SimulatedNetwork,
+        network: Network,
         name: str,
         host: str,
         *,
@@ -55,6 +77,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._network = network
         self._rate = rate
         self._start = start
+        # What its clock has shown: it never goes back.
+        self._floor = start
         # What was to run while it is paused.
         self._stalled: list[asyncio.Handle] = []
         # Kept, so that nothing of a dead process is ever collected while the world runs.
@@ -76,6 +100,17 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self.is_dead = True
         self._stalled.clear()
 
+    def bury(self) -> None:
+        """Let go of everything that the process had, at the end of its world."""
+        self.kill()
+        with self.enter():
+            for task in self._tasks:
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with contextlib.suppress(BaseException):
+                        task.get_coro().close()
+        self._tasks.clear()
+
     def run_soon(self, callback: Callable[[*Arguments], object], *args: *Arguments) -> None:
         """Have something run as this process; the network calls this."""
         self.call_soon(callback, *args)
@@ -91,7 +126,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # Time.
 
     def time(self) -> float:
-        return self._start + self._world.time() * self._rate
+        return max(self._start + self._world.time() * self._rate, self._floor)
 
     def true_time(self) -> float:
         return self._world.time()
@@ -115,6 +150,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
+        if delay > 0:
+            # A real clock goes on between a look at it and the timer: ours would stand still.
+            delay = max(delay, _DELAY_MIN)
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -139,6 +177,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         if self.is_paused:
             self._stalled.append(handle)
             return
+        if isinstance(handle, asyncio.TimerHandle):
+            # By rounding, it may be early by a nanosecond.
+            self._floor = max(self._floor, min(handle.when(), self.time() + _DELAY_MIN))
         with self.enter():
             handle._run()
 
@@ -216,14 +257,16 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
 def new_process(
     world: asyncio.AbstractEventLoop,
-    network: SimulatedNetwork,
+    network: Network,
     name: str,
     host: str,
     *,
     rate: float = 1.0,
 ) -> ProcessLoop:
     """Return the loop of a new process. It has all of a loop that our code uses."""
-    return ProcessLoop(world, network, name, host, rate=rate)  # type: ignore[abstract]
+    process = ProcessLoop(world, network, name, host, rate=rate)  # type: ignore[abstract]
+    network.processes.append(process)
+    return process
 
 
 class _Inside:

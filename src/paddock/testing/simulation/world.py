@@ -14,32 +14,42 @@ may depend on the order of a set, on addresses of objects, on real time or on th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import hashlib
 import io
 import itertools
 import logging
+import os
 import random
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from paddock.protocol import opcodes
-from paddock.testing.simulation import plan as p
-from paddock.testing.simulation.history import History
+from paddock.server.cluster import duty, former_boot
+from paddock.testing.simulation.faults import Faults, roughness
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork, Tap
 from paddock.testing.simulation.paddock_client import PaddockClient
-from paddock.testing.simulation.plan import Burst, ClientPlan, Fault, Plan, Wish, make_plan
+from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recorder import Recorder
-from paddock.testing.simulation.servers import PORT, Machine
+from paddock.testing.simulation.remote_store import WorldEtcd
+from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
 from paddock.testing.simulation.story import tell
-from paddock.testing.simulation.witness import add_log
+from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
+# After how many batches a snapshot is written to etcd.
+_BATCHES_MAX: Final = 150
 _CLIENT_HOST: Final = "10.0.1."
 
 
@@ -82,33 +92,57 @@ class Result:
 
 
 class World:
-    """A world while it runs; see `run_world`."""
+    """A world while it runs; see `run_world`. `folder` is for the caches of its servers."""
 
-    def __init__(self, plan: Plan, loop: WorldLoop) -> None:
+    def __init__(self, plan: Plan, loop: WorldLoop, folder: Path) -> None:
         self.plan = plan
         self.failures: list[str] = []
         self.counts: Counter[str] = Counter()
-        self._loop = loop
-        seed = f"world {plan.seed}"
-        self._seed = seed
-        self.network = SimulatedNetwork(loop, seed, plan.delay_max)
+        self.network = SimulatedNetwork(loop, f"world {plan.seed}", plan.delay_max)
         self.recorder = Recorder(loop)
-        self.machines = [
-            Machine(
-                loop,
-                self.network,
-                seed,
-                number,
-                rate=plan.rates[number - 1] if plan.rates else 1.0,
-                sync_max=plan.sync_max,
-            )
-            for number in range(1, plan.servers + 1)
-        ]
+        self.etcd: WorldEtcd | None = None
+        self._loop = loop
+        self._seed = f"world {plan.seed}"
+        if plan.servers > 1:
+            process = new_process(loop, self.network, "etcd", "10.0.3.1")
+            self.etcd = WorldEtcd(plan.seed, process)
+            self.etcd.faults = roughness(plan.roughness)
+        self.machines = [self._machine(number, folder) for number in range(1, plan.servers + 1)]
         self._clients: dict[str, ProcessLoop] = {}
         # Those that have carried out their plan.
         self._rested: set[str] = set()
         self._hosts = {machine.host: machine.name for machine in self.machines}
         self.network.tap = self._tap
+        self._faults = Faults(
+            loop,
+            self.network,
+            self.recorder,
+            self.machines,
+            self._clients,
+            self.etcd,
+            plan.roughness,
+        )
+
+    def _machine(self, number: int, folder: Path) -> Machine:
+        rate = self.plan.rates[number - 1] if self.plan.rates else 1.0
+        if self.etcd is None:
+            return SingleMachine(
+                self._loop,
+                self.network,
+                self._seed,
+                number,
+                rate=rate,
+                sync_max=self.plan.sync_max,
+            )
+        return MemberMachine(
+            self._loop,
+            self.network,
+            self._seed,
+            number,
+            rate=rate,
+            etcd=self.etcd,
+            folder=folder,
+        )
 
     async def run(self) -> None:
         """Run the plan to its end."""
@@ -118,14 +152,24 @@ class World:
             self._start_client(client, number)
         for fault in self.plan.faults:
             await self._sleep_until(fault.at)
-            self._do(fault)
+            self._faults.do(fault)
+            self.counts[f"fault: {fault.kind}"] += 1
         await self._sleep_until(self.plan.end)
-        self._mend()
+        self._faults.mend()
         await self._rest()
         await self._read_everything()
         for machine in self.machines:
             machine.collect(machine.process)
             self.failures += machine.failures
+            self.counts += machine.counts
+
+    def log(self) -> Iterator[Logged]:
+        """Return the log of the service, once the world is over."""
+        if self.etcd is not None:
+            return read_shared_log(self.etcd.committed, self.counts)
+        machine = self.machines[0]
+        assert isinstance(machine, SingleMachine)
+        return read_log([(batch.at, batch.payload) for batch in machine.disk.batches])
 
     def _tap(self, process: ProcessLoop, host: str) -> Tap | None:
         if process.host in self._hosts:
@@ -158,86 +202,7 @@ class World:
         except Exception as error:
             self.failures.append(f"client: {plan.name} raised {error!r}")
 
-    # Faults.
-
-    def _do(self, fault: Fault) -> None:
-        """Do something to the world."""
-        machine = self.machines[(fault.target - 1) % len(self.machines)]
-        client = None
-        if self.plan.clients:
-            client = f"c{fault.target}"
-            if client not in self._clients:
-                client = None
-        said = ""
-        if fault.kind in (p.CUT, p.CUT_REPLIES):
-            said = self._cut(fault)
-        elif fault.kind == p.PART and client is not None:
-            self._part(self._clients[client].host, machine.host, fault)
-        elif fault.kind == p.PAUSE_CLIENT and client is not None:
-            process = self._clients[client]
-            process.pause()
-            self._later(fault, process.resume)
-        elif fault.kind == p.KILL_CLIENT and client is not None:
-            self._clients[client].kill()
-            self.network.die(self._clients[client], silently=fault.value < 0.5)
-        elif fault.kind == p.STOP:
-            machine.stop()
-            self._later(fault, machine.start)
-        elif fault.kind in (p.KILL, p.POWER):
-            said = machine.kill(silently=fault.kind == p.POWER)
-            self._later(fault, machine.start)
-        elif fault.kind == p.PAUSE:
-            machine.pause()
-            self._later(fault, machine.resume)
-        elif fault.kind == p.FULL:
-            machine.disk.is_full = True
-            self._later(fault, lambda: setattr(machine.disk, "is_full", False))
-        elif fault.kind == p.FAIL:
-            machine.disk.is_failing = True
-            self._later(fault, lambda: setattr(machine.disk, "is_failing", False))
-        elif fault.kind == p.SLOW:
-            slow, machine.disk.sync_max = machine.disk.sync_max, 2.0
-            self._later(fault, lambda: setattr(machine.disk, "sync_max", slow))
-        elif fault.kind == p.JUMP:
-            machine.jump_ms += int((fault.value - 0.5) * 20_000)
-        self.counts[f"fault: {fault.kind}"] += 1
-        self.recorder.note(f"{fault}{': ' if said else ''}{said}")
-
-    def _later(self, fault: Fault, undo: object) -> None:
-        self._loop.call_later(fault.seconds, self._undo, fault, undo)
-
-    def _undo(self, fault: Fault, undo: object) -> None:
-        assert callable(undo)
-        undo()
-        self.recorder.note(f"no more: {fault.kind} ({fault.target})")
-
-    def _cut(self, fault: Fault) -> str:
-        """Cut connections of one client, or of all."""
-        everybody = fault.value < 0.2
-        cut = 0
-        for connection in self.network.alive():
-            if everybody or connection.client.name == f"c{fault.target}":
-                connection.cut(lose_replies_only=fault.kind == p.CUT_REPLIES)
-                cut += 1
-        return f"{cut} connections"
-
-    def _part(self, one: str, other: str, fault: Fault) -> None:
-        self.network.part(one, other)
-        self._later(fault, lambda: self.network.join(one, other))
-
     # The end.
-
-    def _mend(self) -> None:
-        self.recorder.note("everything is mended")
-        for process in self._clients.values():
-            process.resume()
-            for machine in self.machines:
-                self.network.join(process.host, machine.host)
-        for machine in self.machines:
-            machine.disk.is_full = machine.disk.is_failing = False
-            machine.disk.sync_max = self.plan.sync_max
-            machine.resume()
-            machine.start()
 
     async def _rest(self) -> None:
         """Wait until all clients that live have carried out their plan."""
@@ -292,19 +257,38 @@ def run_world(plan: Plan) -> Result:
     gc.disable()
     try:
         asyncio.set_event_loop(loop)
-        world = World(plan, loop)
-        loop.run_until_complete(world.run())
-        seconds = loop.time()
+        with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder, _small_limits():
+            world = World(plan, loop, Path(folder))
+            loop.run_until_complete(world.run())
+            seconds = loop.time()
+            for process in world.network.processes:
+                process.kill()
+            for process in world.network.processes:
+                process.bury()
     finally:
         asyncio.set_event_loop(None)
         loop.close()
         gc.enable()
     history = world.recorder.history
-    disk = world.machines[0].disk
-    add_log(history, [(batch.at, batch.payload) for batch in disk.batches])
+    add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
     _count(world, verdict)
     return Result(plan, history, verdict, world.failures, world.counts, seconds)
+
+
+def _memory_folder() -> str | None:
+    """Return a folder in memory, where there is one: caches of servers are small, and many."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+@contextlib.contextmanager
+def _small_limits() -> Iterator[None]:
+    """Have snapshots for etcd taken after a few batches, and all machines have an identity."""
+    with (
+        patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
+        patch.object(former_boot, "_machine_id", lambda: b"simulated"),
+    ):
+        yield
 
 
 def run_seed(seed: int, servers: int = 1) -> Result:
