@@ -236,6 +236,8 @@ async def test_two_servers_that_differ_accept_no_writes_and_serve_reads() -> Non
             with pytest.raises(paddock.ServiceError):
                 await refused
         assert (await client.get("/n")).data == b"0"
+        assert stage.servers["a"].cluster_status()["is_disputed"] is True
         await stage.servers.pop("b").stop()
         await client.sync("/")
+        assert stage.servers["a"].cluster_status()["is_disputed"] is False
         await client.create("/x")
