@@ -50,6 +50,9 @@ class Duty:
         *,
         compacts: bool = True,
     ) -> None:
+        # Whether the next look writes a snapshot in any case, and whether none is written for now.
+        self.wants_snapshot = False
+        self.is_in_doubt: Callable[[], bool] = lambda: False
         # The newest snapshot in etcd, as far as this server knows.
         self.manifest: Manifest | None = None
         self._store = store
@@ -78,7 +81,7 @@ class Duty:
     async def _work(self) -> None:
         while True:
             pause = _PAUSE
-            if self._membership.is_on_duty():
+            if self._membership.is_on_duty() and not self.is_in_doubt():
                 try:
                     await self._look()
                 except ManifestReplacedError as error:
@@ -101,7 +104,8 @@ class Duty:
         batches = self._replica.applied - (0 if last is None else last.index)
         seen = max(self._replica.applied - self._first_index, 1)
         size = self._replica.applied_bytes * batches // seen
-        if due(size, batches, 0 if last is None else last.size):
+        if self.wants_snapshot or due(size, batches, 0 if last is None else last.size):
+            self.wants_snapshot = False
             try:
                 self.manifest = await self._upload()
             except ManifestReplacedError:

@@ -18,7 +18,7 @@ from paddock.log.etcd.manifest import Manifest, read_manifest
 from paddock.log.etcd.space import Space
 from paddock.log.etcd.store import Status, Store
 from paddock.log.interface import LogError
-from paddock.server.replication.pacing import Pacing
+from paddock.server.replication.pacing import TIGHT, Pacing
 
 logger: Final = logging.getLogger(__name__)
 
@@ -80,7 +80,8 @@ class EtcdWatch:
             )
         self.status = status
         was_tight = self.space.is_tight
-        is_tight = self._pacing.is_refusing = self.space.update(status)
+        is_tight = self.space.update(status)
+        self._pacing.restrain(TIGHT, is_tight)
         shown = {
             "database_bytes": status.database_bytes,
             "used_bytes": status.used_bytes,
