@@ -103,7 +103,7 @@ def shared_cluster() -> Iterator[PaddockCluster]:
     """Three Paddocks on one etcd."""
     with contextlib.ExitStack() as stack:
         try:
-            cluster = stack.enter_context(PaddockCluster())
+            cluster = stack.enter_context(PaddockCluster(advertises=True))
         except ServerMissingError as missing:
             skip_or_fail(str(missing))
         yield cluster

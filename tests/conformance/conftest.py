@@ -26,8 +26,9 @@ from tests.support.apache39 import ApacheServer39
 from tests.support.curator import CURATOR_54, CURATOR_59, compiled
 from tests.support.judges import skip_or_fail
 from tests.support.members import Ensemble
+from tests.support.paddock_cluster import PaddockCluster, PaddockMember
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Server, ServerFailedError, ServerMissingError
+from tests.support.server import Options, Server, ServerFailedError, ServerMissingError
 
 SERVERS: Final[dict[str, type[Server]]] = {
     "paddock": PaddockServer,
@@ -137,6 +138,26 @@ def connect(server: Server) -> Iterator[Connect]:
         with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
             client.close()
         client.disconnect()
+
+
+@pytest.fixture
+def addresses(server: Server, request: pytest.FixtureRequest) -> list[tuple[str, int]]:
+    """Where clients connect whose recipe works across servers: to any of a cluster."""
+    if isinstance(server, PaddockMember):
+        cluster: PaddockCluster = request.getfixturevalue("shared_cluster")
+        return cluster.addresses
+    return [server.address]
+
+
+@contextlib.contextmanager
+def another(server: Server, options: Options | None = None) -> Iterator[Server]:
+    """Start one of the same kind for a test alone; of several, it is a follower of others."""
+    if isinstance(server, PaddockMember):
+        with PaddockCluster(options or Options()) as cluster:
+            yield cluster.followers()[0]
+    else:
+        with SERVERS[server.name](options) as own:
+            yield own
 
 
 def need_lone_check(server: Server) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.conformance.differences import (
     AUDIT_LINES_CAN_BE_FORGED,
     AUDIT_OF_A_TTL_NODE,
@@ -143,7 +143,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(server: Server) -> Iterator[Story]:
     """Everything on one server of its own that keeps an audit log."""
-    with SERVERS[server.name](Options(extra=(("audit.enable", "true"),))) as own:
+    with another(server, Options(extra=(("audit.enable", "true"),))) as own:
         story = Story(own)
         story.play()
         own.stop()

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from paddock.testing import FaultProxy
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.support import named_checks
 from tests.support.server import Server
 
@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(program: Path, server: Server) -> named_checks.Report:
     """What the program said about a server of this kind."""
-    with SERVERS[server.name]() as own, FaultProxy(own.address) as relay:
+    with another(server) as own, FaultProxy(own.address) as relay:
         direct, relayed = (f"{host}:{port}" for host, port in (own.address, relay.address))
         requests = {
             "restart the server": own.restart,

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.differ.__main__ import OPTIONS, SERVERS, explain
+from tests.differ.__main__ import JUDGED, OPTIONS, SERVERS, explain
 from tests.differ.generate import SEGMENT_OPERATIONS
 from tests.differ.rules import APACHE_38, APACHE_39
 from tests.differ.run import Pair
 from tests.support.judges import skip_or_fail
-from tests.support.paddock_server import PaddockServer
 from tests.support.server import ServerMissingError
 
 pytestmark = pytest.mark.judge
@@ -20,11 +19,20 @@ pytestmark = pytest.mark.judge
 FIXED_SEED = 20_240_229
 
 
-@pytest.fixture(scope="module", params=[APACHE_38, pytest.param(APACHE_39, marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        (APACHE_38, "paddock"),
+        (APACHE_38, "cluster"),
+        pytest.param((APACHE_39, "paddock"), marks=pytest.mark.long),
+    ],
+    ids="-".join,
+)
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Apache ZooKeeper and Paddock, both new."""
+    """Apache ZooKeeper and Paddock, or three of these, all new."""
+    left, right = request.param
     try:
-        with SERVERS[request.param](OPTIONS) as apache, PaddockServer(OPTIONS) as paddock:
+        with SERVERS[left](OPTIONS) as apache, JUDGED[right](OPTIONS) as paddock:
             both = Pair(apache, paddock)
             yield both
             both.close()

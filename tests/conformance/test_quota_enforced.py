@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import QuotaExceededError
 
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.conformance.differences import (
     QUOTA_EXCHANGE,
     QUOTA_LIMITS_NONSENSE,
@@ -31,8 +31,8 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def enforcing(server: Server) -> Iterator[Server]:
     """A server of the same kind that enforces limits."""
-    with SERVERS[server.name](Options(extra=(("enforceQuota", "true"),))) as another:
-        yield another
+    with another(server, Options(extra=(("enforceQuota", "true"),))) as own:
+        yield own
 
 
 @pytest.fixture
@@ -387,7 +387,7 @@ def test_kazoo_is_told_that_a_quota_is_exceeded(
 
 
 def test_a_restart_keeps_what_was_counted(server: Server) -> None:
-    with SERVERS[server.name](Options(extra=(("enforceQuota", "true"),))) as own:
+    with another(server, Options(extra=(("enforceQuota", "true"),))) as own:
         with wire.connect(own.address) as client:
             client.call(rq.create("/q", b"1"))
             limit(client, "/q", b"countHardLimit=2")

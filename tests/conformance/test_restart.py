@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import Acl, Code, EventType, Mode
@@ -18,8 +18,8 @@ ANN = b"ann:secret"
 @pytest.fixture
 def own(server: Server) -> Iterator[Server]:
     """A server of the same kind for this test alone."""
-    with SERVERS[server.name]() as another:
-        yield another
+    with another(server) as own:
+        yield own
 
 
 def fill(client: wire.Client) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.conformance.differences import TTL_NODES_BY_DEFAULT
 from tests.support import requests as rq
 from tests.support import wire
@@ -19,8 +19,8 @@ from tests.support.server import Options, Server
 def started(server: Server, **extra: str | None) -> Iterator[Server]:
     """A server of the same kind with other settings; dots in keys are written as `__`."""
     keys = tuple((key.replace("__", "."), value) for key, value in extra.items())
-    with SERVERS[server.name](Options(extra=keys)) as another:
-        yield another
+    with another(server, Options(extra=keys)) as own:
+        yield own
 
 
 def test_timeouts_are_two_to_twenty_ticks_by_default(server: Server) -> None:
@@ -69,8 +69,8 @@ def test_connections_of_one_address_are_limited(server: Server) -> None:
             wire.connect(own.address)
         assert clients[0].call(rq.exists("/")).err == Code.OK
         clients[0].close()
-        with wire.connect(own.address) as another:
-            assert another.session_id != 0
+        with wire.connect(own.address) as last:
+            assert last.session_id != 0
 
 
 @pytest.mark.parametrize("whitelist", ["srvr, ruok", None])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import another
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.records import OPEN, READ_ONLY, Code, EventType, Stat
@@ -17,7 +17,7 @@ from tests.support.wire import Client, events
 @pytest.fixture(scope="module")
 def fresh(server: Server) -> Iterator[Client]:
     """A session on a new server of the same kind."""
-    with SERVERS[server.name]() as another, wire.connect(another.address) as client:
+    with another(server) as own, wire.connect(own.address) as client:
         yield client
 
 

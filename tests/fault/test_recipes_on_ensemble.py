@@ -1,6 +1,6 @@
 """Recipes on three servers that are killed: the leader first, then another one.
 
-The named subset that runs on an ensemble and a cluster in every run. What must hold is judged by an
+What runs on an ensemble in every run, and some of it on a cluster. What must hold is judged by an
 observer on a connection of its own, by what is in the service and by what the players noted down.
 """
 
@@ -39,6 +39,8 @@ pytestmark = pytest.mark.judge
 SESSION_S: Final = 40.0
 DEADLINE_S: Final = 150.0
 PLAYERS: Final = 3
+#: What is played on a cluster in every run; the rest is in `make test-all`.
+SOON: Final = ("a lock", "a queue", "an election")
 
 
 @dataclass
@@ -246,7 +248,17 @@ async def _kill(ensemble: Ensemble, stage: Stage, member: Member) -> None:
     await asyncio.to_thread(ensemble.wait_quorum)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize(
+    ("several", "name"),
+    [
+        *(("ensemble", name) for name in STORIES),
+        *(
+            pytest.param("cluster", name, marks=() if name in SOON else pytest.mark.long)
+            for name in STORIES
+        ),
+    ],
+    indirect=["several"],
+)
 def test_a_recipe_while_members_are_killed(several: Ensemble, name: str) -> None:
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), contextlib.AsyncExitStack() as stack:

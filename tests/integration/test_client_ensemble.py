@@ -150,8 +150,15 @@ def test_a_session_outlives_the_time_without_a_quorum(
                 assert reader.state is SessionState.CONNECTED_READ_ONLY
                 assert (await reader.get(path)).stat.ephemeral_owner == session_id
             await asyncio.to_thread(several.begin_quorum)
+            async for state in client.states():
+                if state is SessionState.CONNECTED:
+                    break
             assert (await client.set(path, b"")).ephemeral_owner == session_id
             assert client.session_id == session_id
-            assert set(seen) == {SessionState.DISCONNECTED, SessionState.CONNECTED}
+            states = set(seen)
+            if is_content_with_reading and several.name == "cluster":
+                # A Paddock that is cut off knows the session, and lets it read.
+                states.discard(SessionState.CONNECTED_READ_ONLY)
+            assert states == {SessionState.DISCONNECTED, SessionState.CONNECTED}
 
     run(scenario)

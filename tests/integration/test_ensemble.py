@@ -142,7 +142,10 @@ def test_a_cluster_without_etcd_serves_nobody_and_is_back_with_it(
         one.kill()
     for member in cluster.members:
         # It ends its lease by itself.
-        with contextlib.suppress(OSError), wire.connect(member.address) as client:
+        with (
+            contextlib.suppress(OSError, wire.ConnectionClosedError),
+            wire.connect(member.address) as client,
+        ):
             client.wait_closed()
         assert not member.is_serving()
     cluster.heal_etcd()

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import (
-    CompactedError,
     Guard,
     Page,
     Range,
@@ -47,7 +47,7 @@ class Fault(enum.Enum):
 
 
 class MemoryEtcd:
-    """The keys, their history, and what is still under way."""
+    """The keys as they are, and what is still under way."""
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -57,8 +57,6 @@ class MemoryEtcd:
         # All records ever appended.
         self.records: list[Record] = []
         self.late: list[Callable[[], object]] = []
-        # The states at earlier revisions that may be read.
-        self._past: dict[int, dict[bytes, Stored]] = {}
         self.keys_deleted_max = 0
 
     def run_late(self) -> None:
@@ -67,7 +65,7 @@ class MemoryEtcd:
             self.late.pop(0)()
 
     def put(self, *pairs: tuple[bytes, bytes]) -> int:
-        self._advance()
+        self.revision += 1
         for key, value in pairs:
             assert len(value) <= VALUE_BYTES_MAX, "too large for etcd"
             before = self.items.get(key)
@@ -98,7 +96,7 @@ class MemoryEtcd:
             return 0
         self.keys_deleted_max = max(self.keys_deleted_max, len(found))
         if found:
-            self._advance()
+            self.revision += 1
         for key in found:
             del self.items[key]
         return self.revision
@@ -107,17 +105,13 @@ class MemoryEtcd:
         if revision > self.revision:
             raise StoreError("the revision is in the future")
         self.compacted = max(self.compacted, revision)
-        self._past = {one: state for one, state in self._past.items() if one >= revision}
 
-    def page(self, wanted: Range, revision: int, limit: int) -> Page:
-        items = self.items
-        if revision and revision != self.revision:
-            if revision < self.compacted:
-                raise CompactedError(self.compacted)
-            items = self._past[revision]
-        found = [items[key] for key in sorted(items) if _is_in(key, wanted)]
+    def page(self, wanted: Range, revision: int, limit: int, keys_only: bool) -> Page:
+        assert not revision, "earlier states are not kept"
+        found = [self.items[key] for key in self.select(wanted)]
         count = min(limit or PAGE_KEYS_MAX, PAGE_KEYS_MAX)
-        return Page(self.revision, tuple(found[:count]), len(found) > count)
+        items = tuple(replace(one, value=b"") if keys_only else one for one in found[:count])
+        return Page(self.revision, items, len(found) > count)
 
     def read(self, keys: tuple[bytes, ...]) -> Read:
         return Read(self.revision, tuple(self.items.get(key) for key in keys))
@@ -130,10 +124,6 @@ class MemoryEtcd:
             return True
         found = self.items.get(guard.key)
         return (0 if found is None else found.mod_revision) == guard.mod_revision
-
-    def _advance(self) -> None:
-        self._past[self.revision] = dict(self.items)
-        self.revision += 1
 
 
 def _is_in(key: bytes, wanted: Range) -> bool:
@@ -168,7 +158,7 @@ class MemoryStore(Store):
     async def page(
         self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
     ) -> Page:
-        return await self._call("page", lambda: self.etcd.page(wanted, revision, limit))
+        return await self._call("page", lambda: self.etcd.page(wanted, revision, limit, keys_only))
 
     async def read(self, *keys: bytes) -> Read:
         return await self._call("read", lambda: self.etcd.read(keys))

@@ -21,3 +21,8 @@ def next_epoch(zxid: int, last_session: int) -> tuple[int, int] | None:
     if not 0 < epoch < _EPOCHS or not 0 <= last_id < _SESSION_IDS:
         return None
     return epoch << _EPOCH_BITS, last_id
+
+
+def epoch_of(zxid: int) -> int:
+    """Return the epoch in which a zxid was taken."""
+    return zxid >> _EPOCH_BITS

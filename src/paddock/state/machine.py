@@ -44,6 +44,7 @@ from paddock.protocol.requests import (
 from paddock.state import multi
 from paddock.state.entry import (
     ATTACH,
+    BALLOT,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -56,7 +57,7 @@ from paddock.state.entry import (
     Entry,
     Refused,
 )
-from paddock.state.membership import Membership
+from paddock.state.membership import Membership, config_data
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.quota import Fault, Notice
 from paddock.state.roster import Roster, RosterChange
@@ -84,6 +85,7 @@ _DECISIONS: Final[dict[int, str]] = {
     EPOCH: "epoch",
     SYNC: "sync",
     FORGET: "forget",
+    BALLOT: "ballot",
 }
 
 
@@ -143,6 +145,16 @@ class StateMachine:
         self._membership = Membership(roster, self.sessions)
         self.sessions.adopt_digest()
 
+    def unshare(self) -> None:
+        """Become the state of a single server: without members, and nobody owns a session."""
+        self.roster = None
+        self._membership = None
+        self._proposer = b""
+        self._owner = 0
+        self.sessions.digest = 0
+        for session in self.sessions.by_id.values():
+            session.owner = 0
+
     def begin_batch(self, boot: bytes) -> None:
         """Say who has proposed the entries that follow. Only where servers share a log."""
         assert self.roster is not None
@@ -191,7 +203,7 @@ class StateMachine:
             if entry.time_ms < self.time_ms:
                 # Each server has a clock of its own.
                 entry.time_ms = self.time_ms
-        if operation <= ATTACH and operation >= FORGET:
+        if operation <= ATTACH and operation >= BALLOT:
             return self._decide(entry) if operation >= REAP else self._change_roster(entry)
         if entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms
@@ -316,13 +328,14 @@ class StateMachine:
         )
 
     def _change_roster(self, entry: Entry) -> Outcome:
-        """Carry out what servers that share a log agree on; it takes no zxid."""
+        """Carry out what servers that share a log agree on."""
         membership = self._membership
         if membership is None:
             return Outcome(UNIMPLEMENTED, self.zxid, b"", [], None)
         error = OK
         body = b""
         notice: Notice | None = None
+        changes: list[Change] = []
         try:
             if entry.operation == SYNC:
                 if entry.session:
@@ -337,6 +350,8 @@ class StateMachine:
                 error, body, self.zxid = membership.apply(entry, self._proposer, self.zxid)
                 # It may have become a member, or be none any more.
                 self.begin_batch(self._proposer)
+                if membership.has_new_addresses:
+                    changes = self._list_servers(entry, membership.roster.addresses)
         except Refused as refusal:
             error = refusal.code
         except DecodeError:
@@ -348,7 +363,15 @@ class StateMachine:
             notice = _fault(entry.operation, problem)
         if error == OK and entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms
-        return Outcome(error, self.zxid, body, [], notice)
+        return Outcome(error, self.zxid, body, changes, notice)
+
+    def _list_servers(self, entry: Entry, addresses: list[str]) -> list[Change]:
+        """Write the addresses of all servers to their node, and return what has changed."""
+        self.zxid += 1
+        operations = self._operations
+        operations.begin(entry, self.zxid)
+        operations.set_config(config_data(addresses, self.zxid))
+        return operations.changes
 
     def _take_session_change(self) -> SessionChange | None:
         change = self._session_change

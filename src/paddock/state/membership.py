@@ -1,7 +1,14 @@
-"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH and FORGET.
+"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH, FORGET and BALLOT.
 
 An entry is carried out or refused as a whole; a refused one has no effect, and its answer says
-why in words. None of them takes a zxid, but EPOCH moves it to the next epoch.
+why in words. EPOCH moves the zxid to the next epoch. A JOIN with a new address and a FORGET change
+/zookeeper/config, and so take a zxid; the others take none.
+
+The node is changed as upstream's reconfig does it: its data names the zxid as the version of the
+list, its stat has the zxid and the version -1, and data watches on it fire. With a zxid of its own,
+a client that was away at that moment finds out by `setWatches`. A JOIN with an address that is
+listed already, a LEAVE and a DEPOSE change nothing: a client that has last seen one server alone
+would never find the others again.
 
 The sessions of a member that ends get another owner at once: duty after LEAVE, the proposer of
 DEPOSE, the joiner that replaces it. With no member left it is 0, until the next JOIN.
@@ -13,7 +20,7 @@ from typing import Final
 
 from paddock.errors import BAD_ARGUMENTS, MARSHALLING_ERROR, OK
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.state.entry import DEPOSE, EPOCH, FORGET, JOIN, LEAVE, RAISE_RULES, Entry
+from paddock.state.entry import BALLOT, DEPOSE, EPOCH, FORGET, JOIN, LEAVE, RAISE_RULES, Entry
 from paddock.state.epoch import next_epoch
 from paddock.state.roster import (
     DEPOSED,
@@ -24,6 +31,8 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    VOTED,
+    BallotRequest,
     DeposeRequest,
     JoinRequest,
     Roster,
@@ -47,11 +56,14 @@ class Membership:
         self.sessions = sessions
         # What happened, until it is taken.
         self.changes: list[RosterChange] = []
+        # Whether the last entry has changed the addresses.
+        self.has_new_addresses = False
 
     def apply(self, entry: Entry, boot: bytes, zxid: int) -> tuple[int, bytes, int]:
         """Apply an entry that `boot` has proposed; return the error, the reason and the zxid."""
         operation = entry.operation
         error = BAD_ARGUMENTS
+        self.has_new_addresses = False
         try:
             if operation == JOIN:
                 self._join(entry, boot)
@@ -63,6 +75,8 @@ class Membership:
                 self._raise_rules(Reader(entry.body).int32(), boot)
             elif operation == EPOCH:
                 zxid = self._begin_epoch(boot, zxid)
+            elif operation == BALLOT:
+                self._vote(BallotRequest.decode(entry.body), boot)
             else:
                 assert operation == FORGET
                 self._forget(Reader(entry.body).string().decode("utf-8", "replace"), boot)
@@ -103,7 +117,9 @@ class Membership:
         former = roster.members.get(request.replaces)
         if former is not None:
             roster.remove(former.boot)
+        addresses = list(roster.addresses)
         member = roster.admit(boot, request)
+        self.has_new_addresses = roster.addresses != addresses
         heir = 0
         if former is not None:
             self.sessions.hand_over(former.number, member.number)
@@ -114,7 +130,9 @@ class Membership:
             )
         if self.sessions.hand_over(0, member.number):
             heir = member.number
-        self.changes.append(RosterChange(JOINED, boot, member.number, heir))
+        self.changes.append(
+            RosterChange(JOINED, boot, member.number, heir, time_ms=request.time_ms)
+        )
 
     def _leave(self, boot: bytes) -> None:
         member = self.roster.remove(boot)
@@ -169,6 +187,10 @@ class Membership:
         self.changes.append(RosterChange(EPOCH_BEGUN, boot, number, 0, f"zxid 0x{zxid:x}"))
         return zxid
 
+    def _vote(self, ballot: BallotRequest, boot: bytes) -> None:
+        number = self.roster.members[boot].number
+        self.changes.append(RosterChange(VOTED, boot, number, ballot=ballot))
+
     def _forget(self, address: str, boot: bytes) -> None:
         roster = self.roster
         if address not in roster.addresses:
@@ -176,5 +198,19 @@ class Membership:
         if roster.has_address(address):
             raise NotAllowed("a member has this address: stop it first")
         roster.addresses.remove(address)
+        self.has_new_addresses = True
         number = roster.members[boot].number
         self.changes.append(RosterChange(FORGOTTEN, boot, number, 0, address))
+
+
+def config_data(addresses: list[str], version: int) -> bytes:
+    """Return the data of /zookeeper/config: all servers, in upstream's format.
+
+    There are no links between servers, so their ports for those mean nothing. They differ, since
+    Java's clients refuse the whole list otherwise.
+    """
+    lines = []
+    for number, address in enumerate(addresses, 1):
+        host = address.rpartition(":")[0]
+        lines.append(f"server.{number}={host}:0:1:participant;{address}\n")
+    return f"{''.join(lines)}version={version:x}".encode() if lines else b""

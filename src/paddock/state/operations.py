@@ -39,7 +39,7 @@ from paddock.state.entry import (
 from paddock.state.limits import Quota
 from paddock.state.node import CONTAINER, TTL_BASE, TTL_MS_MAX, Node, data_length
 from paddock.state.quota import Notice, OverLimit
-from paddock.state.tree import SPECIAL, Tree
+from paddock.state.tree import CONFIG, SPECIAL, Tree
 
 PERSISTENT: Final = 0
 EPHEMERAL: Final = 1
@@ -183,6 +183,14 @@ class Operations:
             quota.count(self.tree, governor, 0, growth)
         self.changes.append(Change(Change.DATA, path, self._zxid, node, None))
         return node
+
+    def set_config(self, data: bytes) -> None:
+        """Set the list of servers, which no client may write."""
+        node = self.tree.nodes[CONFIG]
+        self.tree.set_data(CONFIG, node, data, self._zxid, self._entry.time_ms)
+        # As upstream's, which does not count its versions.
+        node.version = -1
+        self.changes.append(Change(Change.DATA, CONFIG, self._zxid, node, None))
 
     def set_acl(self, path: bytes | None, acls: list[ACL | None] | None, version: int) -> Node:
         path = self._valid(path)

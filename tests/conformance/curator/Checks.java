@@ -7,6 +7,7 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -16,7 +17,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Runs every check against the server at {@code HOST:PORT} and prints one line for each:
+ * Runs every check against the servers at {@code HOST:PORT,...} and prints one line for each:
  * {@code ok NAME} or {@code failed NAME: why}.
  *
  * <p>The checks are the methods marked with {@link Check}, each on a node and with clients of its
@@ -42,6 +43,14 @@ public final class Checks {
                     new SessionChecks(),
                     new ClientChecks(),
                     new ClientWatchChecks());
+
+    private static final Set<Class<?>> RECIPES =
+            Set.of(
+                    CacheChecks.class,
+                    LockChecks.class,
+                    ElectionChecks.class,
+                    BarrierChecks.class,
+                    QueueChecks.class);
 
     private final String address;
     private final PrintStream report;
@@ -96,6 +105,18 @@ public final class Checks {
         return methods;
     }
 
+    /**
+     * Returns the servers of a check: all of them for recipes, and where they are restarted. The
+     * others have one each, since a client reads there what another has just written.
+     */
+    private String servers(Object group, Method method) {
+        if (RECIPES.contains(group.getClass()) || method.getAnnotation(Check.class).alone()) {
+            return address;
+        }
+        String[] all = address.split(",");
+        return all[Math.floorMod(name(group, method).hashCode(), all.length)];
+    }
+
     private static String name(Object group, Method method) {
         return group.getClass().getSimpleName() + "." + method.getName();
     }
@@ -110,7 +131,8 @@ public final class Checks {
                 new FutureTask<>(
                         () -> {
                             // Clients that a check leaves open end with it, however it ends.
-                            try (Ground ground = new Ground(address, base(group, method))) {
+                            String servers = servers(group, method);
+                            try (Ground ground = new Ground(servers, base(group, method))) {
                                 method.invoke(group, ground);
                             }
                             return null;

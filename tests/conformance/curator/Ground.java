@@ -150,6 +150,10 @@ final class Ground implements AutoCloseable {
         Expect.equal(0, done.get(DEADLINE_S, TimeUnit.SECONDS));
     }
 
+    static void settle(CuratorFramework client) throws Exception {
+        settle(client.getZookeeperClient().getZooKeeper());
+    }
+
     /** Asks whoever started this program to restart the server, and waits until it serves. */
     void restartServer() throws IOException {
         System.out.println("please restart the server");

@@ -19,7 +19,9 @@ final class Relay implements AutoCloseable {
     private final AtomicBoolean losing = new AtomicBoolean();
     private volatile boolean down;
 
-    Relay(String address) throws IOException {
+    /** Leads to the last of these servers. */
+    Relay(String addresses) throws IOException {
+        String address = addresses.substring(addresses.lastIndexOf(',') + 1);
         int colon = address.lastIndexOf(':');
         host = address.substring(0, colon);
         port = Integer.parseInt(address.substring(colon + 1));

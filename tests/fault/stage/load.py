@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -41,6 +41,8 @@ class Progress:
         self._condition = threading.Condition()
         self._count = 0
         self._over = False
+        # Whether the writers are to write nothing more, and to wait for what is not answered.
+        self.is_stopping = False
 
     def step(self) -> None:
         with self._condition:
@@ -72,22 +74,32 @@ class Writer:
         self._number = 0
 
     def run(self, progress: Progress) -> None:
-        """Write until the connection is gone."""
+        """Write until the connection is gone, or it is told to stop."""
         history, client = self.history, self.client
         try:
-            while True:
-                room = IN_FLIGHT_MAX - len(history.unanswered)
-                writes = [self._next() for _ in range(self._random.randint(1, room))]
+            while not progress.is_stopping:
+                writes = [self._next() for _ in range(self._sent_at_once())]
                 history.unanswered += writes
                 client.send(*(write.request() for write in writes))
-                for _ in range(self._random.randint(1, len(history.unanswered))):
+                for _ in range(self._awaited_at_once()):
                     history.answered(client.reply())
                     progress.step()
+            while history.unanswered:
+                history.answered(client.reply())
+                progress.step()
         except (wire.ConnectionClosedError, ConnectionError):
             pass
+        else:
+            return
         finally:
             progress.end()
-            client.disconnect()
+        client.disconnect()
+
+    def _sent_at_once(self) -> int:
+        return self._random.randint(1, IN_FLIGHT_MAX - len(self.history.unanswered))
+
+    def _awaited_at_once(self) -> int:
+        return self._random.randint(1, len(self.history.unanswered))
 
     def _next(self) -> Write:
         self._number += 1
@@ -144,15 +156,25 @@ class Load:
     """All writers, and what must hold between them."""
 
     def __init__(self, address: wire.Address, seed: int, data_bytes_max: int = 2_000) -> None:
+        self._begin([address] * WRITERS, Writer, seed, data_bytes_max)
+
+    def _begin(
+        self,
+        addresses: Sequence[wire.Address],
+        kind: type[Writer],
+        seed: int,
+        data_bytes_max: int,
+    ) -> None:
+        """Open a session for each writer, and make the nodes that they write below."""
         self._random = random.Random(seed)
         self.writers = [
-            Writer(
+            kind(
                 wire.connect(address, timeout_ms=SESSION_TIMEOUT_MS),
                 f"w{number:02d}",
                 self._random.getrandbits(64),
                 data_bytes_max,
             )
-            for number in range(WRITERS)
+            for number, address in enumerate(addresses)
         ]
         paths = [SHARED, *(writer.history.realm.base for writer in self.writers)]
         made = self.writers[0].client.calls(*(rq.create(path) for path in paths))

@@ -104,6 +104,7 @@ def test_who_waits_at_a_gate_is_told_of_the_end_of_its_session(service: Service,
     async def scenario() -> None:
         async with clients(service, 2) as [keeper, other]:
             await recipe(Barrier)(keeper, path).close()
+            await other.sync()
             waiting = asyncio.ensure_future(recipe(Barrier)(other, path).wait())
             await until(lambda: are_watching([other], path))
             await expire(service, other)

@@ -331,6 +331,7 @@ def test_what_may_not_be_read_is_left_out(service: Service, path: str) -> None:
             await other.create(f"{path}/open", make_parents=True)
             await other.create(f"{path}/hidden", acl=CREATOR_ALL_ACL)
             await other.create(f"{path}/hidden/below")
+            await client.sync()
             async with recipe(Cache)(client, path) as cache:
                 assert list(cache.snapshot()) == [path, f"{path}/open"]
             with pytest.raises(NoAuthError):

@@ -154,6 +154,7 @@ def test_what_it_says_can_be_changed_and_stays_so(service: Service, path: str) -
         async with clients(service, 2) as [client, other]:
             async with recipe(PersistentNode)(client, f"{path}/node", b"1") as node:
                 await node.set_data(b"2")
+                await other.sync()
                 assert await says(other, f"{path}/node", b"2")
                 await other.set(f"{path}/node", b"by another")
                 assert await says(other, f"{path}/node", b"by another")

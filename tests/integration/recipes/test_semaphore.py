@@ -113,6 +113,7 @@ def test_what_cannot_be_had_at_once_is_not_waited_for(service: Service, path: st
             async with two:
                 await until(partial(_is, all_of_them[0], path, 0, 2))
                 assert await three.try_acquire() is None
+                await all_of_them[0].sync()
                 assert await _count(all_of_them[0], path) == (0, 2)
                 waiting = asyncio.ensure_future(_take(three))
                 await until(partial(_is, all_of_them[0], path, 1, 3))

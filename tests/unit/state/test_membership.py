@@ -17,6 +17,7 @@ from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
+    BALLOT,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -39,6 +40,8 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    VOTED,
+    BallotRequest,
     DeposeRequest,
     RosterChange,
     forget_body,
@@ -139,6 +142,14 @@ class TestJoin:
         outcomes = state.commit(A, Entry(LEAVE, b""), join_entry(state.roster.index))
         assert [outcome.error for outcome in outcomes] == [OK, BAD_ARGUMENTS]
         assert list(state.roster.members) == [B]
+
+    def test_nor_within_its_first_batch(self, state: SharedState) -> None:
+        """The fold would have voided it as a whole; the machine does not count on that."""
+        state.commit(C, join_entry(1))
+        repeated = [join_entry(1), Entry(LEAVE, b""), join_entry(1)]
+        errors = [state.machine.apply(entry).error for entry in repeated]
+        assert errors == [BAD_ARGUMENTS, OK, BAD_ARGUMENTS]
+        assert list(state.roster.members) == [A, B]
 
     def test_it_counts_as_the_first_batch_of_a_boot_only(self, state: SharedState) -> None:
         state.commit(C, Entry(SYNC, b""), number=3)
@@ -287,8 +298,9 @@ class TestRules:
 class TestEpoch:
     def test_it_begins_if_there_is_no_other_member(self, state: SharedState) -> None:
         session = state.open(A)
+        before = state.machine.zxid
         assert state.commit(A, Entry(EPOCH, b""))[0].error == BAD_ARGUMENTS
-        assert state.machine.zxid == 1
+        assert state.machine.zxid == before
         state.commit(B, Entry(LEAVE, b""))
         state.changes()
         (outcome,) = state.commit(A, Entry(EPOCH, b""))
@@ -326,10 +338,11 @@ class TestSync:
         session = state.open(A)
         path = encode(PathRequest(b"/a"))
         entries = [Entry(SYNC, path, session, 1, time_ms=7), Entry(SYNC, b"/b")]
+        before = state.machine.zxid
         outcomes = state.commit(A, *entries)
         assert [(one.error, one.zxid, one.body) for one in outcomes] == [
-            (OK, 1, path),
-            (OK, 1, b"/b"),
+            (OK, before, path),
+            (OK, before, b"/b"),
         ]
         assert state.machine.time_ms == 7
 
@@ -453,3 +466,19 @@ class TestDigest:
         assert world.machine.sessions.by_id[client.session].owner == 0
         with pytest.raises(AssertionError):
             StateMachine().shared_digest()
+
+
+class TestBallot:
+    def test_it_is_told_and_changes_nothing(self, state: SharedState) -> None:
+        before = state.machine.zxid
+        ballot = BallotRequest(7, 1 << 62)
+        (outcome,) = state.commit(B, Entry(BALLOT, ballot.encode()))
+        assert (outcome.error, outcome.zxid, outcome.body) == (OK, before, b"")
+        (change,) = state.changes()
+        assert told(change) == (VOTED, B, 2, 0)
+        assert change.ballot == ballot
+
+    def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
+        (outcome,) = state.commit(B, Entry(BALLOT, b"\0"))
+        assert outcome.error == MARSHALLING_ERROR
+        assert state.changes() == []

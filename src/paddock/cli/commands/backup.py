@@ -12,13 +12,14 @@ import click
 
 from paddock import __version__
 from paddock.cli.arguments import (
-    PATH,
     PATH_OR_DASH,
     check_is_folder,
     check_output_file,
     output_file,
 )
+from paddock.cli.cluster.log_options import DATA_OR_LOG, SharedLogOptions, check_is_no_cache
 from paddock.cli.output import CannotBeDone, counted, one_line
+from paddock.cli.service import run
 from paddock.log.file.disk import Disk
 from paddock.server.admin.control_socket import ControlError, ask
 from paddock.storage.load import Loaded, load
@@ -30,35 +31,27 @@ _SNAPSHOT_TIMEOUT = 600.0
 
 
 @click.command()
-@click.argument("data", type=PATH)
+@click.argument("data", type=DATA_OR_LOG)
 @click.argument("file", type=PATH_OR_DASH)
 @click.option(
     "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
 )
 @click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
-def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
+def backup(data: Path | SharedLogOptions, file: Path, gzip: bool, overwrite: bool) -> None:
     """Write a backup of a data folder to FILE, or to stdout if that is "-".
 
     A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
-    before it was asked for.
+    before it was asked for. Of servers that share a log, DATA is the log: etcd://host:port/name.
     """
     target = output_file(file)
     with one_line():
-        check_is_folder(data)
-        if not (data / "format").is_file():
-            raise CannotBeDone(f"{data}: holds no data of Paddock")
+        if isinstance(data, Path):
+            _check_folder(data)
         if target is not None:
             check_output_file(target, overwrite)
-            for ours in (data, data / "log"):
-                if target.absolute().parent.resolve().is_relative_to(ours.resolve()):
-                    raise CannotBeDone(f"{target}: lies in {ours}, which is not to be touched")
-        if user_of(data) is not None:
-            try:
-                # A fresh one spares us the log, and most of the race with its purging.
-                ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
-            except ControlError as error:
-                click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
-        loaded = load(data)
+            if isinstance(data, Path):
+                _check_not_in(target, data)
+        loaded = _load_folder(data) if isinstance(data, Path) else _load_service(data)
         if target is None:
             manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
             sys.stdout.buffer.flush()
@@ -69,6 +62,42 @@ def backup(data: Path, file: Path, gzip: bool, overwrite: bool) -> None:
         f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
         err=target is None,
     )
+
+
+def _check_folder(data: Path) -> None:
+    check_is_folder(data)
+    if not (data / "format").is_file():
+        raise CannotBeDone(f"{data}: holds no data of Paddock")
+    check_is_no_cache(data)
+
+
+def _check_not_in(target: Path, data: Path) -> None:
+    for ours in (data, data / "log"):
+        if target.absolute().parent.resolve().is_relative_to(ours.resolve()):
+            raise CannotBeDone(f"{target}: lies in {ours}, which is not to be touched")
+
+
+def _load_folder(data: Path) -> Loaded:
+    if user_of(data) is not None:
+        try:
+            # A fresh one spares us the log, and most of the race with its purging.
+            ask(data, {"command": "snapshot"}, _SNAPSHOT_TIMEOUT)
+        except ControlError as error:
+            click.echo(f"paddock: warning: no fresh snapshot: {error}", err=True)
+    return load(data)
+
+
+def _load_service(log: SharedLogOptions) -> Loaded:
+    """Return the state of a service as that of a single server: members are no part of it."""
+    from paddock.storage.cluster.shared_state import load_service
+
+    async def work() -> Loaded:
+        async with log.store() as store:
+            state = await load_service(store, log.keys)
+        state.machine.unshare()
+        return Loaded(state.machine, state.head.index)
+
+    return run(work)
 
 
 def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:

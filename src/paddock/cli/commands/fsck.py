@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber, check_is_folder
+from paddock.cli.cluster.log_options import check_is_no_cache
 from paddock.cli.output import counted, one_line
 from paddock.storage.maintenance.check import Report, StateFound, check
 from paddock.storage.maintenance.repair import Repaired, repair
@@ -38,6 +39,7 @@ def fsck(data: Path, copy: Path | None, before: int | None, as_json: bool) -> in
         raise click.UsageError("--before needs --repair: it says what a copy is to hold")
     with one_line():
         check_is_folder(data)
+        check_is_no_cache(data)
         repaired = None if copy is None else repair(data, copy, before)
         report = check(data) if repaired is None else repaired.report
     if as_json:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import click
 
-from paddock.cli.arguments import PATH, PATH_OR_DASH
+from paddock.cli.arguments import PATH_OR_DASH
+from paddock.cli.cluster.log_options import DATA_OR_LOG, SharedLogOptions, check_is_no_cache
 from paddock.cli.output import CannotBeDone, counted, one_line
+from paddock.cli.service import run
 from paddock.log.file.disk import Disk
 from paddock.log.file.segments import segment_files
 from paddock.log.interface import LogError
@@ -40,17 +43,21 @@ _RESTORE_TIMEOUT = 3600.0
 
 @click.command()
 @click.argument("file", type=PATH_OR_DASH)
-@click.argument("data", type=PATH)
+@click.argument("data", type=DATA_OR_LOG)
 @click.option("--replace", is_flag=True, help="Move what DATA holds aside. Nothing is deleted.")
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
-def restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
+def restore(file: Path, data: Path | SharedLogOptions, replace: bool, as_json: bool) -> None:
     """Restore the backup in FILE, or on stdin if that is "-", into the folder DATA.
 
     The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
-    is away for a moment, and its clients connect again by themselves.
+    is away for a moment, and its clients connect again by themselves. For servers that share a log,
+    DATA is a log with a new name: etcd://host:port/name.
     """
     try:
-        _restore(file, data, replace, as_json)
+        if isinstance(data, Path):
+            _restore(file, data, replace, as_json)
+        else:
+            _restore_service(file, data, replace, as_json)
     except click.ClickException as error:
         if as_json:
             is_none = isinstance(error, _NoBackupError)
@@ -68,8 +75,26 @@ class _NoBackupError(CannotBeDone):
         self.reason = text.removeprefix(f"{name}: ")
 
 
+def _restore_service(file: Path, log: SharedLogOptions, replace: bool, as_json: bool) -> None:
+    from paddock.storage.cluster.shared_state import create_service
+
+    if replace:
+        raise click.UsageError("--replace is for data folders; a log gets a new name instead")
+    with one_line():
+        loaded, manifest = _read(file)
+        begin_epoch(loaded.machine)
+
+    async def work() -> None:
+        async with log.store() as store:
+            await create_service(store, log.keys, loaded.machine, secrets.token_bytes)
+
+    run(work)
+    _tell(str(log.url), loaded, manifest, None, as_json)
+
+
 def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
     with one_line():
+        check_is_no_cache(data)
         if data.exists() and not data.is_dir():
             raise click.UsageError(f"{data}: is not a folder")
         if not replace and _holds_anything(data):
@@ -83,6 +108,10 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
         with _as_owner_of(data):
             is_running = user_of(data) is not None
             aside = (_restore_running if is_running else _restore_offline)(data, loaded)
+    _tell(str(data), loaded, manifest, aside, as_json)
+
+
+def _tell(place: str, loaded: Loaded, manifest: Manifest, aside: str | None, as_json: bool) -> None:
     zxid = loaded.machine.zxid
     if as_json:
         told = {"zxid": zxid, "nodes": manifest.nodes, "sessions": manifest.sessions}
@@ -90,7 +119,7 @@ def _restore(file: Path, data: Path, replace: bool, as_json: bool) -> None:
         return
     when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     click.echo(
-        f"{data}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
+        f"{place}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
         f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{zxid:x}"
     )
     if aside is not None:

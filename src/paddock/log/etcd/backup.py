@@ -23,13 +23,13 @@ from paddock.log.etcd.manifest import (
     ManifestReplacedError,
     decode_manifest,
 )
+from paddock.log.etcd.pages import plan_pages
 from paddock.log.etcd.service import Service, decode_service, service_path
 from paddock.log.etcd.snapshots import Chunks, PieceWriter, download, regroup
 from paddock.log.etcd.store import Guard, Range, Store
 from paddock.log.interface import LogCorruptError, LogError, Position, Record
 
-# How many keys are read at once.
-_PAGE_KEYS: Final = 200
+# How many batches are read at once.
 _READ_KEYS: Final = 32
 
 
@@ -75,19 +75,19 @@ async def read_service(
     if head.manifest is not None:
         async for piece in download(store, keys, head.manifest, calls=calls):
             yield SnapshotPiece(piece)
-    found = await _list_batches(store, keys, head, calls)
+    plan = await calls.repeat(plan_pages, store, keys, head.after.revision, head.revision)
     index = head.after.index
-    if len(found) != head.index - index:
+    if len(plan) != head.index - index:
         raise await _batches_missing(store, keys, head, calls)
-    for start in range(0, len(found), _READ_KEYS):
-        wanted = found[start : start + _READ_KEYS]
-        read = await calls.repeat(store.read, *(key for _, key in wanted))
-        for (revision, key), stored in zip(wanted, read.found, strict=True):
-            parsed = keys.parse_batch(key)
-            if stored is None or stored.mod_revision != revision or parsed is None:
+    for start in range(0, len(plan), _READ_KEYS):
+        wanted = plan[start : start + _READ_KEYS]
+        names = [keys.batch(one.boot, one.number) for one in wanted]
+        read = await calls.repeat(store.read, *names)
+        for one, stored in zip(wanted, read.found, strict=True):
+            if stored is None or stored.mod_revision != one.revision:
                 raise await _batches_missing(store, keys, head, calls)
             index += 1
-            yield Record(index, stored.value, parsed[0], parsed[1], revision)
+            yield Record(index, stored.value, one.boot, one.number, one.revision)
 
 
 async def write_service(
@@ -113,7 +113,8 @@ async def write_service(
     no_service = Guard(keys.id, 0)
     writer = PieceWriter(store, keys, 0, random_bytes, calls)
     async for piece in regroup(chunks):
-        await writer.write(piece, no_service)
+        if not await writer.write(piece, no_service):
+            raise _exists(keys)
     manifest = writer.manifest(Cut(), rules, None)
     revision = await calls.swap(store, keys.manifest, manifest.encode(), mod_revision, no_service)
     if not revision:
@@ -138,27 +139,6 @@ async def _read_head(store: Store, keys: Keys, calls: Calls) -> ServiceHead:
         read.revision,
         frozenset(int(one.key.removeprefix(keys.skips), 16) for one in skipped.items),
     )
-
-
-async def _list_batches(
-    store: Store, keys: Keys, head: ServiceHead, calls: Calls
-) -> list[tuple[int, bytes]]:
-    """Return the revisions and keys of all batches to be read, in the order of the log."""
-    found: list[tuple[int, bytes]] = []
-    after, through = head.after.revision, head.revision
-    position = keys.batches
-    while True:
-        page = await calls.repeat(store.page, Range(position, keys.batches_end), limit=_PAGE_KEYS)
-        found += [
-            (one.mod_revision, one.key)
-            for one in page.items
-            if after < one.mod_revision <= through and keys.parse_batch(one.key) is not None
-        ]
-        if not page.has_more or not page.items:
-            break
-        position = page.items[-1].key + b"\0"
-    found.sort()
-    return found
 
 
 async def _batches_missing(store: Store, keys: Keys, head: ServiceHead, calls: Calls) -> LogError:

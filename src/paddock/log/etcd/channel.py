@@ -9,7 +9,10 @@ The rules:
   new files count as soon as the old ones are refused.
 * A token is asked for with the first connection. When etcd refuses it, it is renewed once for each
   call; when it is refused again, or the password is, that is StoreForbiddenError.
-* While no member can be reached, calls wait for 0.1 to 1 s before they try again.
+* Calls ask for a member that knows a leader. Without one, a call would wait for its whole deadline,
+  and be forgotten by etcd meanwhile.
+* When all members have failed, calls wait for 0.1 s before they try again: for up to 1 s if none of
+  them can be reached, and always 0.1 s during an election.
 * gRPC repeats nothing by itself: a call is sent once, or to each member once if it asks for that.
 
 grpcio is imported when the first channel is made.
@@ -26,6 +29,8 @@ from paddock.log.etcd import messages
 from paddock.log.etcd.options import EtcdOptions
 from paddock.log.etcd.statuses import (
     has_no_users,
+    is_answer,
+    is_late,
     leaves_endpoint,
     needs_token,
     reason_of,
@@ -65,13 +70,14 @@ _OPTIONS: Final = (
 )
 
 Metadata = tuple[tuple[str, str], ...]
+_HAS_LEADER: Final = ("hasleader", "true")
 
 
 class UnaryCall(Protocol):
     """A method of etcd's that is called with one message and answers with one."""
 
     def __call__(
-        self, request: bytes, *, timeout: float, metadata: Metadata | None
+        self, request: bytes, *, timeout: float, metadata: Metadata
     ) -> Awaitable[bytes]: ...
 
 
@@ -103,6 +109,8 @@ class _Connection:
         self.methods = {method: calls.unary_unary(method) for method in _CALLS}
         self.watch = watches.stream_stream(messages.WATCH)
         self._channels = (calls, watches)
+        # Watches that are not answered yet.
+        self.openings: set[asyncio.Task[bytes]] = set()
         # Set when the member is left: what is canceled then was not canceled by its caller.
         self.is_left = False
 
@@ -131,6 +139,18 @@ class Watch:
             return response
         raise self._channel.lost(self._connection, "the watch has ended")
 
+    async def write(self, request: bytes) -> None:
+        """Send what is to be watched."""
+        try:
+            await self._call.write(request)
+        except asyncio.CancelledError:
+            raise self._channel.canceled(self._connection) from None
+        except asyncio.InvalidStateError:
+            # It has ended already: reading says why.
+            pass
+        except self._channel.errors as error:
+            raise self._channel.failed(self._connection, error) from None
+
     def close(self) -> None:
         self._call.cancel()
 
@@ -148,12 +168,13 @@ class Channel:
         self._options = options
         self._connection: _Connection | None = None
         self._next = 0
-        # Members left one after another since the last answer.
+        # Members left one after another, at most all of them, since the last answer; and how long
+        # to wait when it were all.
         self._failures = 0
+        self._backoff_s = BACKOFF_S_MIN
         self._token = ""
-        # What is sent with each call, and with each watch.
-        self._metadata: Metadata | None = None
-        self._watch_metadata: Metadata = (("hasleader", "true"),)
+        # What is sent with each call and each watch.
+        self._metadata: Metadata = (_HAS_LEADER,)
         self._connecting = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -170,10 +191,19 @@ class Channel:
         """How many members there are to try."""
         return len(self._options.endpoints)
 
-    async def call(self, method: str, request: bytes, timeout_s: float, attempts: int = 1) -> bytes:
+    async def call(
+        self,
+        method: str,
+        request: bytes,
+        timeout_s: float,
+        attempts: int = 1,
+        *,
+        is_patient: bool = False,
+    ) -> bytes:
         """Send a request and return the response.
 
-        A member that cannot be reached is left for the next one, as often as `attempts` says.
+        A member that cannot be reached is left for the next one, as often as `attempts` says. One
+        that has not answered in time is left, too, unless the call is patient.
         """
         token_renewed = False
         while True:
@@ -191,30 +221,42 @@ class Channel:
                     token_renewed = True
                     await self._renew_token(token)
                     continue
+                late = is_late(code, text)
+                if late and is_patient:
+                    raise store_error(code, text, connection.endpoint) from None
                 failure = self.failed(connection, error)
                 attempts -= 1
-                if attempts <= 0 or code != "UNAVAILABLE" or not connection.is_left:
+                if attempts <= 0 or late or code != "UNAVAILABLE" or not connection.is_left:
                     raise failure from None
             else:
                 self._failures = 0
+                self._backoff_s = BACKOFF_S_MIN
                 return response
 
     async def watch(self, request: bytes) -> tuple[Watch, bytes]:
         """Open a watch; return it and its first response."""
         connection = self._connection or await self._connect()
-        call = connection.watch(metadata=self._watch_metadata)
+        call = connection.watch(metadata=self._metadata)
         watch = Watch(self, connection, call)
+        # A task of its own, because grpcio does not wake what waits for a channel that is closed.
+        opening = asyncio.get_running_loop().create_task(self._open_watch(watch, request))
+        connection.openings.add(opening)
         try:
             async with asyncio.timeout(WATCH_TIMEOUT_S):
-                await self._write(connection, call, request)
-                response = await watch.read()
+                response = await opening
         except TimeoutError:
-            call.cancel()
+            watch.close()
             raise self.lost(connection, "no answer to a watch") from None
+        except asyncio.CancelledError:
+            watch.close()
+            raise self.canceled(connection) from None
         except BaseException:
-            call.cancel()
+            watch.close()
             raise
+        finally:
+            connection.openings.discard(opening)
         self._failures = 0
+        self._backoff_s = BACKOFF_S_MIN
         return watch, response
 
     async def renew_token(self) -> bool:
@@ -236,6 +278,8 @@ class Channel:
         code, text = _status(error)
         if leaves_endpoint(code, text):
             self._leave(connection)
+            if is_answer(text):
+                self._backoff_s = BACKOFF_S_MIN
         if code == "UNAVAILABLE" and self._failures >= self.size > 1:
             endpoints = ", ".join(self._options.endpoints)
             return StoreError(f"etcd at {endpoints}: {reason_of(text)}")
@@ -253,25 +297,18 @@ class Channel:
             return StoreError(f"etcd at {connection.endpoint}: the connection was given up")
         return asyncio.CancelledError()
 
-    async def _write(self, connection: _Connection, call: StreamCall, request: bytes) -> None:
-        try:
-            await call.write(request)
-        except asyncio.CancelledError:
-            raise self.canceled(connection) from None
-        except asyncio.InvalidStateError:
-            # It has ended already: reading says why.
-            pass
-        except self.errors as error:
-            raise self.failed(connection, error) from None
+    async def _open_watch(self, watch: Watch, request: bytes) -> bytes:
+        await watch.write(request)
+        return await watch.read()
 
     async def _connect(self) -> _Connection:
         async with self._connecting:
             if (connection := self._connection) is not None:
                 return connection
-            rounds, rest = divmod(self._failures, self.size)
-            if rounds and not rest:
-                # Every member has failed.
-                await asyncio.sleep(min(BACKOFF_S_MAX, BACKOFF_S_MIN * 2 ** min(rounds - 1, 10)))
+            if self._failures >= self.size:
+                self._failures = 0
+                await asyncio.sleep(self._backoff_s)
+                self._backoff_s = min(2 * self._backoff_s, BACKOFF_S_MAX)
             if self._is_closed:
                 raise StoreError("the connection to etcd is closed")
             connection = self._open(self._options.endpoints[self._next])
@@ -314,6 +351,8 @@ class Channel:
         self._connection = None
         self._next = (self._next + 1) % self.size
         self._failures += 1
+        for opening in connection.openings:
+            opening.cancel()
         task = asyncio.get_running_loop().create_task(connection.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -333,7 +372,7 @@ class Channel:
         request = messages.authenticate_request(self._options.user, self._options.password)
         try:
             response = await connection.methods[messages.AUTHENTICATE](
-                request, timeout=AUTHENTICATE_TIMEOUT_S, metadata=None
+                request, timeout=AUTHENTICATE_TIMEOUT_S, metadata=(_HAS_LEADER,)
             )
         except asyncio.CancelledError:
             raise self.canceled(connection) from None
@@ -347,8 +386,7 @@ class Channel:
 
     def _set_token(self, token: str) -> None:
         self._token = token
-        self._metadata = (("token", token),) if token else None
-        self._watch_metadata = (("hasleader", "true"), *(self._metadata or ()))
+        self._metadata = (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
 
 
 def _import_grpc() -> Any:

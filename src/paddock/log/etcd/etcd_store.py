@@ -3,8 +3,10 @@
 The rules of `store.py`, and how they are kept:
 
 * An append is one transaction. It is sent again, to the next member, when a member cannot be
-  reached: one that was carried out already is recognised by its key. Its deadline is 1 s, and
-  doubles up to 4 s as long as no call is answered in time.
+  reached: one that was carried out already is recognised by its key. It fails after 1 s without an
+  answer, and that doubles up to 4 s as long as none is answered. Meanwhile it is sent again every
+  0.3 s, or more rarely if etcd is slow: a member that does not know yet that its leader is dead
+  forgets what it is sent.
 * A read is a transaction without conditions, because those are linearizable and have one revision.
 * A swap is sent once: after a lost reply, a second one would say that it was not carried out.
 * The watch may cut a revision in two, between the head and its batch. A record is made of both.
@@ -12,6 +14,7 @@ The rules of `store.py`, and how they are kept:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
@@ -19,7 +22,7 @@ from paddock.log.etcd import messages
 from paddock.log.etcd.channel import Channel, Watch
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.options import EtcdOptions
-from paddock.log.etcd.statuses import TooLargeError, needs_token, store_error
+from paddock.log.etcd.statuses import DeadlineError, TooLargeError, needs_token, store_error
 from paddock.log.etcd.store import (
     CompactedError,
     Guard,
@@ -34,6 +37,7 @@ from paddock.log.interface import Record
 
 APPEND_TIMEOUT_S_MIN: Final = 1.0
 APPEND_TIMEOUT_S_MAX: Final = 4.0
+RESEND_S_MIN: Final = 0.3
 CALL_TIMEOUT_S: Final = 5.0
 PAGE_TIMEOUT_S: Final = 15.0
 
@@ -55,6 +59,8 @@ class EtcdStore(Store):
         self._channel = Channel(options)
         self._watched = Range(keys.head, keys.batches_end)
         self._append_timeout_s = APPEND_TIMEOUT_S_MIN
+        # How long an append takes, smoothed.
+        self._latency_s = 0.0
         self._page_keys = PAGE_KEYS
 
     async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
@@ -64,13 +70,29 @@ class EtcdStore(Store):
         request = messages.append_request(keys.head, name, key, payload)
         channel = self._channel
         timeout_s = self._append_timeout_s
-        try:
-            response = await channel.call(messages.TXN, request, timeout_s, channel.size)
-        except StoreError:
-            # Several in flight fail together, and count once.
-            self._append_timeout_s = min(2 * timeout_s, APPEND_TIMEOUT_S_MAX)
-            raise
+        resend_s = min(timeout_s, max(RESEND_S_MIN, 4 * self._latency_s))
+        now_s = asyncio.get_running_loop().time
+        started_s = now_s()
+        left_s = timeout_s
+        while True:
+            is_last = left_s <= resend_s
+            try:
+                response = await channel.call(
+                    messages.TXN,
+                    request,
+                    left_s if is_last else resend_s,
+                    channel.size,
+                    is_patient=not is_last,
+                )
+                break
+            except DeadlineError:
+                left_s = timeout_s - (now_s() - started_s)
+                if is_last or left_s <= 0:
+                    # Several in flight fail together, and count once.
+                    self._append_timeout_s = min(2 * timeout_s, APPEND_TIMEOUT_S_MAX)
+                    raise
         self._append_timeout_s = APPEND_TIMEOUT_S_MIN
+        self._latency_s += (now_s() - started_s - self._latency_s) / 8
         return messages.succeeded(response)
 
     async def tail(self, after: int) -> AsyncGenerator[Record, None]:

@@ -73,6 +73,8 @@ class Manifest:
     trimmed: Cut | None = None
     # As it was read; 0 if it is not in etcd yet.
     mod_revision: int = 0
+    # When it was taken, by the clock of the server that wrote it; 0 if that is not known.
+    time_ms: int = 0
 
     @property
     def index(self) -> int:
@@ -94,6 +96,7 @@ class Manifest:
             "chunks": self.chunks,
             "size": self.size,
             "sha256": self.sha256.hex(),
+            "time_ms": self.time_ms,
             "trimmed": None if self.trimmed is None else _cut_fields(self.trimmed),
         }
         body = json.dumps(fields, sort_keys=True, indent=1).encode()
@@ -139,6 +142,7 @@ def decode_manifest(stored: Stored) -> Manifest:
             bytes.fromhex(fields["sha256"]),
             None if trimmed is None else _read_cut(trimmed),
             stored.mod_revision,
+            int(fields.get("time_ms", 0)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LogCorruptError(f"{where}: the manifest makes no sense: {error}. {WAY_ON}") from error

@@ -52,8 +52,11 @@ async def upload(
     random_bytes: Callable[[int], bytes],
     *,
     calls: Calls = PACED,
+    time_ms: int = 0,
 ) -> Manifest:
     """Write a snapshot that stands at a cut, and make it the current one.
+
+    `time_ms` says when it was taken, to those who report its age.
 
     Raises ManifestReplacedError if another snapshot came first, and LogError if the current one is
     as new as this. It may be cancelled at any time; the outcome is unknown then.
@@ -71,8 +74,10 @@ async def upload(
     async for piece in regroup(chunks):
         if writer.count % _CHECK_PIECES == 0:
             await _check_unchanged(store, guard, calls)
-        await writer.write(piece, guard)
+        if not await writer.write(piece, guard):
+            raise _replaced(keys.manifest)
     manifest = writer.manifest(cut, rules, current.cut if current.name else None)
+    manifest = replace(manifest, time_ms=time_ms)
     revision = await calls.swap(store, keys.manifest, manifest.encode(), mod_revision, writer.last)
     if not revision:
         raise _replaced(keys.manifest)
@@ -131,16 +136,20 @@ class PieceWriter:
         self._size = 0
         self._digest = hashlib.sha256()
 
-    async def write(self, piece: bytes, guard: Guard) -> None:
-        """Write the next piece: the first one if a guard holds, others behind the one before."""
+    async def write(self, piece: bytes, guard: Guard) -> bool:
+        """Write the next piece: the first one if a guard holds, others behind the one before.
+
+        Returns False if the guard does not hold, or if the piece before is gone.
+        """
         key = self._keys.snapshot_piece(self.name, self.count)
         revision = await self._calls.swap(self._store, key, piece, 0, self.last or guard)
         if not revision:
-            raise _replaced(guard.key)
+            return False
         self.last = Guard(key, revision)
         self.count += 1
         self._size += len(piece)
         self._digest.update(piece)
+        return True
 
     def manifest(self, cut: Cut, rules: int, trimmed: Cut | None) -> Manifest:
         """Return the manifest that makes the pieces count."""

@@ -25,6 +25,7 @@ from paddock.log.etcd.store import (
 _COMPACTED: Final = "required revision has been compacted"
 _FULL: Final = "database space exceeded"
 _NOT_ENABLED: Final = "authentication is not enabled"
+_TIMED_OUT: Final = "request timed out"
 # gRPC says this on both sides, of a message that is sent and of one that is received.
 _LARGER: Final = "larger than max"
 _TOO_LARGE: Final = "request is too large"
@@ -53,6 +54,10 @@ class TooLargeError(StoreForbiddenError):
     """A message is larger than this side or the other one takes."""
 
 
+class DeadlineError(StoreError):
+    """There was no answer in time."""
+
+
 def needs_token(code: str, text: str) -> bool:
     """Return whether a call failed for want of a valid token."""
     return code == "UNAUTHENTICATED" or any(sign in text for sign in _TOKEN_TEXTS)
@@ -70,6 +75,17 @@ def leaves_endpoint(code: str, text: str) -> bool:
     return code in ("DEADLINE_EXCEEDED", "INTERNAL", "DATA_LOSS", "UNIMPLEMENTED", "ABORTED")
 
 
+def is_late(code: str, text: str) -> bool:
+    """Return whether there was no answer in time, or only that there will be none."""
+    # etcd knows our deadline, and sometimes says so itself just before it is over.
+    return code == "DEADLINE_EXCEEDED" or _TIMED_OUT in text
+
+
+def is_answer(text: str) -> bool:
+    """Return whether etcd itself has answered, and not gRPC in its place."""
+    return text.startswith(("etcdserver: ", "raft"))
+
+
 def store_error(code: str, text: str, endpoint: str) -> StoreError:
     """Return the error that a failed call raises."""
     if _FULL in text:
@@ -81,7 +97,7 @@ def store_error(code: str, text: str, endpoint: str) -> StoreError:
         return TooLargeError(reason)
     if code in ("PERMISSION_DENIED", "INVALID_ARGUMENT") or needs_token(code, text):
         return StoreForbiddenError(reason)
-    return StoreError(reason)
+    return DeadlineError(reason) if is_late(code, text) else StoreError(reason)
 
 
 def reason_of(text: str) -> str:

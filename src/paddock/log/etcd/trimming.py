@@ -20,7 +20,7 @@ from typing import Final
 from paddock.log.etcd.calls import PACED, Calls
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import Cut, Manifest, ManifestReplacedError
-from paddock.log.etcd.store import Guard, Range, Store, Stored
+from paddock.log.etcd.store import Guard, Page, Range, Store, Stored
 
 # A new snapshot is due after this much log, or as much as the last snapshot had if that is more,
 # or after so many batches.
@@ -128,13 +128,13 @@ class Trimmer:
 
         A boot whose first batch is too new has joined later, most likely, and has many.
         """
-        page = await self._calls.repeat(self._store.page, Range(start, end), limit=_LOOK_AHEAD)
+        page = await self._page(start, end, _LOOK_AHEAD)
         return next((one for one in page.items if one.mod_revision <= through), None)
 
     async def _delete_old(self, start: bytes, end: bytes, through: int) -> None:
         """Delete the old ones of some keys, among which there are newer ones."""
         while True:
-            page = await self._calls.repeat(self._store.page, Range(start, end), limit=_RANGES_MAX)
+            page = await self._page(start, end, _RANGES_MAX)
             old = [Range(one.key) for one in page.items if one.mod_revision <= through]
             # These keys cannot become newer: a batch is only written where there is none.
             if old:
@@ -155,8 +155,12 @@ class Trimmer:
             await self._delete([Range(first, begin + b"%08x" % (number + KEYS_MAX))])
 
     async def _first(self, start: bytes, end: bytes) -> Stored | None:
-        page = await self._calls.repeat(self._store.page, Range(start, end), limit=1)
+        page = await self._page(start, end, 1)
         return page.items[0] if page.items else None
+
+    async def _page(self, start: bytes, end: bytes, limit: int) -> Page:
+        wanted = Range(start, end)
+        return await self._calls.repeat(self._store.page, wanted, limit=limit, keys_only=True)
 
     async def _delete(self, ranges: list[Range], through: int = 0) -> bool:
         """Delete some ranges; return False if some of it was written after `through`."""

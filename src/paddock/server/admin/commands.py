@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from paddock.server.admin.cluster_metrics import leader_of, voting_view
 from paddock.server.admin.metrics import (
     NOT_SERVING,
     VERSION,
@@ -61,9 +62,9 @@ class AdminCommands:
                 "initial_configuration icfg",
                 lambda _: {"initial_configuration": as_file(metrics.service.config)},
             ),
-            ("is_read_only isro", lambda _: {"read_only": False}),
+            ("is_read_only isro", lambda _: {"read_only": not self._service.is_open}),
             ("last_snapshot lsnp", self._last_snapshot),
-            ("leader lead", lambda _: {"error": "server is not initialized"}),
+            ("leader lead", self._leader),
             ("monitor mntr", lambda _: dict(metrics.monitor())),
             ("observer_connection_stat_reset orst", lambda _: {}),
             ("observers obsr", lambda _: {"synced_observers": 0, "observers": []}),
@@ -72,11 +73,11 @@ class AdminCommands:
             ("set_trace_mask stmk", self._set_trace_mask),
             ("stat_reset srst", lambda _: metrics.reset()),
             ("stats stat", lambda _: {**self._server_stats(_), **self._reports(_brief_report)}),
-            ("voting_view", lambda _: {"current_config": {}}),
+            ("voting_view", self._voting_view),
             ("watch_summary wchs", self._watch_summary),
             ("watches wchc", self._watches),
             ("watches_by_path wchp", self._watches_by_path),
-            ("zabstate", lambda _: {"voting": False, "zabstate": ""}),
+            ("zabstate", self._zab_state),
         )
         self._commands: dict[str, tuple[str, Run]] = {
             name: (names.split()[0], run) for names, run in table for name in names.split()
@@ -97,7 +98,7 @@ class AdminCommands:
         found = self._commands.get(name)
         if found is None:
             values: Values = {"command": name, "error": f"Unknown command: {name}"}
-        elif not self._service.is_open:
+        elif not self._service.is_serving():
             values = {"command": name, "error": NOT_SERVING}
         else:
             first, run = found
@@ -110,14 +111,14 @@ class AdminCommands:
         data_bytes, log_bytes = self._metrics.sizes()
         return {
             "version": VERSION,
-            "read_only": False,
+            "read_only": not self._service.is_open,
             "server_stats": {
                 "packets_sent": counted.packets_sent,
                 "packets_received": counted.packets_received,
                 "data_dir_size": data_bytes,
                 "log_dir_size": log_bytes,
                 "provider_null": False,
-                "server_state": "standalone",
+                "server_state": self._metrics.mode(),
                 "last_processed_zxid": machine.zxid,
                 "outstanding_requests": self._service.proposer.outstanding(),
                 "avg_latency": round(counted.latency_ms.average(), 4),
@@ -128,6 +129,18 @@ class AdminCommands:
             },
             "node_count": len(machine.tree.nodes),
         }
+
+    def _leader(self, _: Arguments) -> Values:
+        cluster = self._service.cluster
+        return {"error": "server is not initialized"} if cluster is None else leader_of(cluster)
+
+    def _voting_view(self, _: Arguments) -> Values:
+        cluster = self._service.cluster
+        return {"current_config": {} if cluster is None else voting_view(cluster)}
+
+    def _zab_state(self, _: Arguments) -> Values:
+        is_member = self._service.cluster is not None and self._service.is_open
+        return {"voting": is_member, "zabstate": "broadcast" if is_member else ""}
 
     def _reports(self, describe: Callable[[ConnectionReport], Values]) -> Values:
         connections = list(self._service.connections)

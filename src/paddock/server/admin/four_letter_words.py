@@ -40,7 +40,7 @@ class FourLetterWords:
         self._metrics = metrics
         self._service = metrics.service
         self._words: dict[str, Callable[[], Iterable[str]]] = {
-            "conf": lambda: _lines(metrics.configuration(), "="),
+            "conf": lambda: [*_lines(metrics.configuration(), "="), metrics.membership()],
             "cons": self._cons,
             "crst": lambda: _done(metrics.reset_connections, "Connection stats reset.\n"),
             "dirs": lambda: ["datadir_size: {}\nlogdir_size: {}\n".format(*metrics.sizes())],

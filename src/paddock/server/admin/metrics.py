@@ -17,10 +17,12 @@ from typing import Final
 
 from paddock import __version__
 from paddock.protocol import jute, operations
+from paddock.server.admin.cluster_metrics import FOLLOWER, LEADER, monitor_rows, role
 from paddock.server.connections.core import Core
 from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.statistics import Summary
+from paddock.state.tree import CONFIG
 from paddock.state.watcher import Watcher
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import snapshot_name
@@ -102,21 +104,32 @@ class Metrics:
             "Connections": len(service.connections),
             "Outstanding": service.proposer.outstanding(),
             "Zxid": f"0x{service.machine.zxid:x}",
-            "Mode": self._mode(),
+            "Mode": self.mode(),
             "Node count": len(service.machine.tree.nodes),
         }
 
-    def _mode(self) -> str:
-        return "standalone" if self.service.is_open else "read-only"
+    def mode(self) -> str:
+        """Return what this server is called: as one of several, by whether it is on duty."""
+        if not self.service.is_open:
+            return "read-only"
+        cluster = self.service.cluster
+        return "standalone" if cluster is None else role(cluster)
 
     def monitor(self) -> dict[str, str | int | float]:
         """Return the answer to `mntr`, without the prefix `zk_` of each name."""
         service, counted = self.service, self.service.statistics
         tree = service.machine.tree
         latency = counted.latency_ms
+        cluster = service.cluster
+        # Upstream's peers say what they do right behind what they are.
+        doing = {
+            LEADER: "leading - broadcast",
+            FOLLOWER: "following - broadcast",
+        }.get(self.mode())
         return {
             "version": VERSION,
-            "server_state": self._mode(),
+            "server_state": self.mode(),
+            **({} if doing is None else {"peer_state": doing}),
             "ephemerals_count": sum(len(paths) for paths in tree.ephemerals.values()),
             "num_alive_connections": len(service.connections),
             "avg_latency": _average(latency),
@@ -146,11 +159,12 @@ class Metrics:
             **_rows("dbinittime", self._load_ms),
             **_rows("sync_processor_batch_size", counted.batch_sizes),
             **_rows("updatelatency", latency),
+            **({} if cluster is None else monitor_rows(cluster)),
         }
 
     def configuration(self) -> dict[str, str | int]:
         """Return the answer to `conf`."""
-        config = self.service.config
+        config, cluster = self.service.config, self.service.cluster
         snapshots, log = self._folders()
         data_bytes, log_bytes = self.sizes()
         return {
@@ -165,8 +179,16 @@ class Metrics:
             "minSessionTimeout": config.min_session_timeout_ms,
             "maxSessionTimeout": config.max_session_timeout_ms,
             "clientPortListenBacklog": config.listen_backlog,
-            "serverId": 0,
+            "serverId": 0 if cluster is None else cluster.number(),
+            **({} if cluster is None else {"syncLimit": config.sync_limit, "peerType": 0}),
         }
+
+    def membership(self) -> str:
+        """Return what `conf` says of the servers of an ensemble; nothing on a single one."""
+        if self.service.cluster is None:
+            return ""
+        listed = self.service.machine.tree.nodes[CONFIG].data or b""
+        return f"membership: \n{listed.decode(errors='replace')}"
 
     def sizes(self) -> tuple[int, int]:
         """Return the bytes of the snapshots and of the log."""

@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
+from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
 from paddock.server.cluster.duty import Duty
+from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
+from paddock.server.cluster.laggards import Laggards
 from paddock.server.cluster.membership import Membership
+from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
+from paddock.server.cluster.view import ServiceView
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.core import Core
 from paddock.server.durability.snapshotter import Snapshotter
@@ -27,7 +32,7 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
 from paddock.server.sessions.reaper import Reaper
-from paddock.storage.replay import Replay
+from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.snapshots import SnapshotStore
 
 # How many clients are disconnected at once when the server stops, at least; in how many groups, at
@@ -62,11 +67,14 @@ class Cluster:
         self._keys = Keys(config.shared_log.name)
         self._random_bytes = random_bytes
         self._former = FormerBoot(folder)
+        # Whether the state was found to be wrong, so that nothing of it may be kept.
+        self.has_wrong_state = False
         self._start: SharedStart | None = None
         self._records: SharedRecords | None = None
         self._membership: Membership | None = None
         self._core: Core | None = None
         self._duty: Duty | None = None
+        self._etcd: EtcdWatch | None = None
         self._snapshots: SnapshotStore | None = None
 
     @property
@@ -93,10 +101,16 @@ class Cluster:
     def assemble(self, core: Core, reaper: Reaper, snapshotter: Snapshotter) -> None:
         """Take the parts that serve the state."""
         assert self._records is not None
+        assert self._start is not None
         self._core = core
         self._records.on_failed = self._fail
         self._membership = membership = Membership(
-            core, self._records, self.log, self._random_bytes, version=__version__
+            core,
+            self._records,
+            self.log,
+            self._random_bytes,
+            version=__version__,
+            settings=settings_text(self._config),
         )
         membership.on_boot = self._former.write
         membership.on_refused = self._fail
@@ -112,8 +126,30 @@ class Cluster:
             self._snapshots.folder,
             membership,
             self._random_bytes,
+            core.wall_clock_ms,
             compacts=url.compacts,
         )
+        membership.disputes.on_outvoted = self._give_up_state
+        membership.disputes.on_upheld = self._renew_snapshot
+        self._duty.is_in_doubt = membership.disputes.is_open
+        self._observe(core, membership, self._start.log.figures)
+
+    def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
+        """Look after what slows writers down or refuses them, and let others report it."""
+        pacing, roster = core.proposer.pacing, core.machine.roster
+        assert pacing is not None
+        assert roster is not None
+        self._etcd = EtcdWatch(
+            self._store, self._keys, pacing, self._config.etcd_quota_bytes, core.wall_clock_ms
+        )
+        membership.on_look = Laggards(
+            roster,
+            pacing,
+            self.lease.seconds,
+            membership.silent_seconds,
+            membership.announcer.name,
+        ).look
+        core.cluster = ServiceView(core, membership, figures, self._etcd)
 
     async def join(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
@@ -145,22 +181,39 @@ class Cluster:
             self._duty = None
         if self._membership is not None:
             await self._membership.leave()
-            self._former.clear()
+            if not self.has_wrong_state:
+                self._former.clear()
 
     async def close(self) -> None:
         """Follow the log no more, and let go of everything."""
         if self._duty is not None:
             await self._duty.stop()
+        if self._etcd is not None:
+            await self._etcd.stop()
         if self._membership is not None:
             self._membership.stop()
         if self._start is not None:
             await self._start.log.close()
         await self._store.close()
+        if self.has_wrong_state and self._snapshots is not None:
+            self._snapshots.set_aside()
+
+    def _give_up_state(self, error: OtherStateError) -> None:
+        """End the boot at once: nothing of this state may be told to anybody."""
+        self.has_wrong_state = True
+        self.lease.end()
+        asyncio.get_running_loop().call_soon(self._fail, error)
+
+    def _renew_snapshot(self) -> None:
+        if self._duty is not None:
+            self._duty.wants_snapshot = True
 
     def _fail(self, error: LogError) -> None:
         """End the boot: the log cannot be followed any more."""
         if isinstance(error, TrimmedError):
             logger.warning("the log was trimmed before it was read: %s", error)
+        elif isinstance(error, OtherStateError):
+            logger.critical("%s", error)
         else:
             logger.critical("the log cannot be followed: %s", error)
         if self._membership is not None:

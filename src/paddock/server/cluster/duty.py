@@ -46,9 +46,13 @@ class Duty:
         folder: Path,
         membership: Membership,
         random_bytes: Callable[[int], bytes],
+        wall_clock_ms: Callable[[], int],
         *,
         compacts: bool = True,
     ) -> None:
+        # Whether the next look writes a snapshot in any case, and whether none is written for now.
+        self.wants_snapshot = False
+        self.is_in_doubt: Callable[[], bool] = lambda: False
         # The newest snapshot in etcd, as far as this server knows.
         self.manifest: Manifest | None = None
         self._store = store
@@ -58,6 +62,7 @@ class Duty:
         self._folder = folder
         self._membership = membership
         self._random_bytes = random_bytes
+        self._wall_clock_ms = wall_clock_ms
         self._compacts = compacts
         loop = asyncio.get_running_loop()
         self._calls = Calls(loop.time)
@@ -76,7 +81,7 @@ class Duty:
     async def _work(self) -> None:
         while True:
             pause = _PAUSE
-            if self._membership.is_on_duty():
+            if self._membership.is_on_duty() and not self.is_in_doubt():
                 try:
                     await self._look()
                 except ManifestReplacedError as error:
@@ -99,7 +104,8 @@ class Duty:
         batches = self._replica.applied - (0 if last is None else last.index)
         seen = max(self._replica.applied - self._first_index, 1)
         size = self._replica.applied_bytes * batches // seen
-        if due(size, batches, 0 if last is None else last.size):
+        if self.wants_snapshot or due(size, batches, 0 if last is None else last.size):
+            self.wants_snapshot = False
             try:
                 self.manifest = await self._upload()
             except ManifestReplacedError:
@@ -121,6 +127,7 @@ class Duty:
             roster.rules,
             self._random_bytes,
             calls=self._calls,
+            time_ms=self._wall_clock_ms(),
         )
         seconds = asyncio.get_running_loop().time() - begun
         shown = {"index": index, "bytes": manifest.size, "seconds": seconds}

@@ -21,6 +21,9 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.log.interface import LogError, SharedLog
+from paddock.server.cluster.announcer import Announcer
+from paddock.server.cluster.disputes import Disputes
+from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
 from paddock.server.replication.shared_records import SharedRecords
@@ -31,6 +34,7 @@ from paddock.state.roster import (
     JOINED,
     LEFT,
     REFUSED,
+    VOTED,
     DeposeRequest,
     JoinRequest,
     Member,
@@ -69,6 +73,8 @@ class Membership:
         self.on_boot: Callable[[bytes], None] | None = None
         # Called when the service does not take us in again.
         self.on_refused: Callable[[LogError], None] | None = None
+        # Called regularly while we are a member.
+        self.on_look: Callable[[], None] | None = None
         self._core = core
         self._records = records
         self._lease = records.lease
@@ -89,6 +95,19 @@ class Membership:
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
         self._is_joining = False
+        # When the last outage began.
+        self._lost_at = 0.0
+        # Since when the work that one server does for all is ours; None while it is not.
+        self._on_duty_since: float | None = None
+        self.announcer = Announcer(self._roster, settings, core.wall_clock_ms)
+        assert core.proposer.pacing is not None
+        self.disputes = Disputes(
+            self._roster,
+            core.proposer.pacing,
+            records.digest_at,
+            self._propose_soon,
+            self.announcer.name,
+        )
         records.members = self
 
     # The life of a boot.
@@ -125,6 +144,15 @@ class Membership:
         duty = self._roster.duty()
         return self.number != 0 and duty is not None and duty.number == self.number
 
+    def duty_seconds(self) -> float:
+        """Return for how long that work has been ours; 0 if it is not."""
+        since = self._on_duty_since
+        return 0.0 if since is None else self._lease.now() - since
+
+    def silent_seconds(self, boot: bytes) -> float:
+        """Return for how long no batch of a member has come: since we joined, at most."""
+        return self._lease.now() - max(self._heard.get(boot, 0.0), self._joined_at)
+
     @property
     def _roster(self) -> Roster:
         roster = self._core.machine.roster
@@ -137,19 +165,38 @@ class Membership:
         self._heard[boot] = self._lease.now()
 
     def changed(self, change: RosterChange) -> None:
+        if change.kind == JOINED:
+            # Its JOIN is its first batch: when that came out of the log, it was no member yet.
+            self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
+            self.disputes.boot = change.boot
             self._core.lifecycle.adopt(change.number)
             self._settle(None)
         elif change.kind == REFUSED and change.boot == self._boot:
             self._settle(JoinRefusedError(change.reason))
         elif change.kind in (LEFT, DEPOSED):
             self._gone(change)
-        self._log_change(change)
+        elif change.kind == VOTED:
+            assert change.ballot is not None
+            self.disputes.voted(change.boot, change.ballot)
+            return
+        self._note_duty()
+        self.announcer.tell(change, self.number, is_ours=change.boot == self._boot)
+
+    def differs(self, boot: bytes, index: int) -> None:
+        self.disputes.differs(boot, index)
+
+    def _note_duty(self) -> None:
+        if not self.is_on_duty():
+            self._on_duty_since = None
+        elif self._on_duty_since is None:
+            self._on_duty_since = self._lease.now()
 
     def _gone(self, change: RosterChange) -> None:
         self._heard.pop(change.boot, None)
         self._deposing.pop(change.boot, None)
+        self.disputes.gone(change.boot)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -157,6 +204,10 @@ class Membership:
             self._loop.call_soon(self.lose, "it was deposed")
         elif self.number and change.heir == self.number:
             self._core.lifecycle.adopt(self.number)
+
+    def _propose_soon(self, entry: Entry) -> None:
+        """Propose an entry when the batch is through that is being applied."""
+        self._loop.call_soon(self._core.proposer.submit, entry, Submitter())
 
     def _settle(self, error: LogError | None) -> None:
         joined, self._joined = self._joined, None
@@ -235,6 +286,8 @@ class Membership:
                 if self._core.proposer.idle_seconds() >= self._lease.seconds * _RENEWAL:
                     self._core.proposer.renew()
                 self._look_at_others()
+                if self.on_look is not None:
+                    self.on_look()
         self._look_later()
 
     def _look_at_others(self) -> None:
@@ -242,15 +295,16 @@ class Membership:
         for member in self._roster.members.values():
             if member.number == self.number:
                 continue
-            since = max(self._heard.get(member.boot, 0.0), self._joined_at)
-            patience = seconds * (1 + _STAGGER * self._rank(member))
-            if now - since >= patience and now - self._deposing.get(member.boot, 0.0) >= seconds:
+            silent = self.silent_seconds(member.boot)
+            lease = lease_seconds(member.settings, seconds)
+            patience = lease * (1 + _STAGGER * self._rank(member))
+            if silent >= patience and now - self._deposing.get(member.boot, 0.0) >= seconds:
                 self._deposing[member.boot] = now
                 logger.warning(
-                    "member %d has been silent for %.1f s, and is to be deposed",
-                    member.number,
-                    now - since,
-                    extra={"member": member.number, "seconds": now - since},
+                    "%s has been silent for %.1f s, and is to be deposed",
+                    self.announcer.name(member.number),
+                    silent,
+                    extra={"member": member.number, "seconds": silent},
                 )
                 body = DeposeRequest(member.boot, member.last_index).encode()
                 self._core.proposer.submit(Entry(DEPOSE, body), Submitter())
@@ -271,11 +325,19 @@ class Membership:
         if self._stopping or self._is_joining:
             return
         core = self._core
-        logger.error("out of service: %s", reason, extra={"reason": reason})
+        logger.error(
+            "%s is out of service, and %d clients are disconnected: %s",
+            self.announcer.name(self.number) if self.number else "this server",
+            len(core.connections),
+            reason,
+            extra={"member": self.number, "reason": reason},
+        )
+        self._lost_at = self._lease.now()
         core.is_open = False
         self._lease.end()
         self.number = 0
         self._records.boot = b""
+        self.disputes.forget()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()
@@ -297,24 +359,14 @@ class Membership:
         core.is_read_only = False
         self._abort_connections()
         core.is_open = not self._stopping
-        logger.warning("in service again, as member %d", self.number)
+        seconds = self._lease.now() - self._lost_at
+        logger.warning(
+            "in service again after %.1f s, as %s",
+            seconds,
+            self.announcer.name(self.number),
+            extra={"member": self.number, "seconds": seconds},
+        )
 
     def _abort_connections(self) -> None:
         for connection in list(self._core.connections):
             connection.abort()
-
-    def _log_change(self, change: RosterChange) -> None:
-        """Tell the operator who came and went, and why."""
-        said = {
-            JOINED: "member %d has joined",
-            LEFT: "member %d has left",
-            DEPOSED: "member %d was deposed",
-            REFUSED: "a server was refused",
-        }.get(change.kind)
-        if said is None:
-            return
-        text = said % change.number if "%d" in said else said
-        reason = f": {change.reason}" if change.reason else ""
-        logger.info(
-            "%s%s", text, reason, extra={"member": change.number, "boot": change.boot.hex()}
-        )

@@ -3,6 +3,10 @@
 etcd alone is durable. A data folder is a cache: the local snapshot in it counts if the log still
 has the record that it ends with. Otherwise the newest snapshot in etcd counts, and if there is none
 the log from its beginning.
+
+A local snapshot that the log knows nothing of means that etcd was restored from an older backup.
+Clients have seen zxids that would be used again. So the server refuses to start, unless the service
+has begun a new epoch since (`paddock cluster epoch`).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, 
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
+from paddock.state.epoch import epoch_of
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
 from paddock.storage.replay import Replay, within_memory
@@ -63,15 +68,25 @@ class SharedStart:
         """
         service = await find_or_create_service(self.store, self.keys, self._random_bytes)
         cached = self._cached_state(service.id)
-        if cached is not None:
-            try:
-                return await self._follow(cached)
-            except (TrimmedError, OtherHistoryError) as error:
-                # TODO-EPOCH
-                logger.info("the snapshot in the data folder is not used: %s", error)
+        if cached is None:
+            return await self._load_stored(service.id)
+        try:
+            return await self._follow(cached)
+        except TrimmedError as error:
+            logger.info("the snapshot in the data folder is not used: %s", error)
+            return await self._load_stored(service.id)
+        except OtherHistoryError:
+            replica, records = await self._load_stored(service.id)
+            if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):
+                raise
+            logger.warning("the snapshot in the data folder is of an earlier epoch, and not used")
+            return replica, records
+
+    async def _load_stored(self, service: bytes) -> tuple[Replica, SharedRecords]:
+        """Start from what etcd has."""
         for _ in range(_ATTEMPTS):
             try:
-                return await self._follow(await self._stored_state(service.id))
+                return await self._follow(await self._stored_state(service))
             except (TrimmedError, ManifestReplacedError) as error:
                 logger.info("a newer snapshot is taken: %s", error)
         raise LogError("snapshots are replaced faster than they can be loaded")

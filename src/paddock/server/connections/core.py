@@ -17,6 +17,7 @@ from paddock.server.connections.admission import (
 )
 from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
+from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
@@ -66,6 +67,8 @@ class Core:
         )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
+        # What there is to tell of the servers that share the log; None for a server of its own.
+        self.cluster: ClusterView | None = None
         # The flags of every entry that this server proposes.
         self.flags = (
             (EXTENDED_TYPES if config.extended_types_enabled else 0)

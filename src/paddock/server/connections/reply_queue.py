@@ -71,6 +71,12 @@ class ReplyQueue:
         self._submitted += 1
         self._size += size
 
+    def withdraw_write(self, size: int) -> None:
+        """Forget the last write: it was not submitted after all."""
+        self.length -= 1
+        self._submitted -= 1
+        self._size -= size
+
     def leave_write(self, size: int) -> None:
         """Count a write that is answered."""
         self.length -= 1

@@ -507,6 +507,11 @@ class RequestHandler(Submitter):
         self._answer_queue()
         self._replica.mark_dirty(self)
 
+    def decline(self, entry: Entry, code: int) -> None:
+        self.queue.withdraw_write(len(entry.body))
+        self._reply_in_order(READY, entry.xid, b"", code, self._machine.zxid)
+        self._replica.mark_dirty(self)
+
     def flush(self) -> None:
         if self.tally.writes:
             self.tally.settle(self._core.statistics)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +69,7 @@ class Snapshotter:
         self._snapshot: Snapshot | None = None
         self._writer: SnapshotWriter | None = None
         # Writes of the snapshot under way that nothing waits for yet.
-        self._spilled: list[Future[None]] = []
+        self._spilled: list[asyncio.Future[None]] = []
         # Where the newest snapshot was taken: as an index, 0 without one, and in entries and bytes
         # applied since the start. What was replayed counts, or a server that is killed often would
         # never take one.
@@ -162,11 +162,11 @@ class Snapshotter:
             assert snapshot is not None
             assert writer is not None
             for chunk in snapshot.chunks():
-                await asyncio.wrap_future(self._write(writer, [chunk]))
+                await self._write(writer, [chunk])
                 # The thread has done these before.
                 spilled, self._spilled = self._spilled, []
                 for one in spilled:
-                    await asyncio.wrap_future(one)
+                    await one
             await self._loop.run_in_executor(self._executor, writer.commit)
             self.newest_index, self._taken = taken.index, taken
             self.newest_zxid = taken.zxid
@@ -225,6 +225,10 @@ class Snapshotter:
         if self._snapshot is not None:
             self._snapshot.abandon()
         self._snapshot = None
+        if self._spilled:
+            # Nobody asks any more what became of them.
+            await asyncio.gather(*self._spilled, return_exceptions=True)
+            self._spilled = []
         writer, self._writer = self._writer, None
         if writer is not None:
             await self._loop.run_in_executor(self._executor, writer.abort)
@@ -238,13 +242,13 @@ class Snapshotter:
         except (MemoryError, RuntimeError) as error:
             # An entry is being applied, which must not notice.
             self._snapshot.abandon()
-            failed: Future[None] = Future()
+            failed: asyncio.Future[None] = self._loop.create_future()
             failed.set_exception(error)
             self._spilled.append(failed)
 
-    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> Future[None]:
+    def _write(self, writer: SnapshotWriter, parts: list[bytes]) -> asyncio.Future[None]:
         # One thread, so chunks are written in the order in which they were made.
-        return self._executor.submit(lambda: writer.append(b"".join(parts)))
+        return self._loop.run_in_executor(self._executor, lambda: writer.append(b"".join(parts)))
 
     async def _purge(self) -> None:
         retain = self._retain

@@ -2,7 +2,8 @@
 
 A commit takes milliseconds there, and costs every server something. So a batch waits for company,
 but not for long: it goes when nothing is in flight, when it is full, or when its eldest entry has
-waited half of the time that a commit takes lately.
+waited half of the time that a commit takes lately. While a member cannot keep up, there is a pause
+between two batches in any case (`paddock.server.cluster.laggards`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,14 @@ from paddock.state.entry import Entry
 
 SHARED_BATCH_BYTES_MAX: Final = 64 << 10
 """A batch in a shared log; etcd keeps thousands of them in memory."""
+
+LAG_MAX: Final = 1_000
+"""A member that is more records behind has writers held back."""
+
+# Why clients' writes are refused: etcd has little room, so that only what makes the state smaller
+# is accepted; or the members have different states, and nothing is.
+TIGHT: Final = 1
+DISPUTED: Final = 2
 
 # The commit time to begin with, and its limits, in seconds.
 _COMMIT_START: Final = 0.004
@@ -34,11 +43,19 @@ class Pacing:
         self.is_renewing = False
         # The entry that a new boot begins with, until it is proposed.
         self.joining: Entry | None = None
+        # Why clients' writes are refused, if they are: a sum of the reasons above.
+        self.restraint = 0
+        # The pause between two batches; 0 for none.
+        self.hold_seconds = 0.0
         self._now = now
         self._commit = _COMMIT_START
         # When the eldest entry came that has not been proposed.
         self._since: float | None = None
         self._proposed_at = now()
+
+    def restrain(self, reason: int, holds: bool) -> None:
+        """Note whether there is a reason to refuse clients' writes."""
+        self.restraint = self.restraint | reason if holds else self.restraint & ~reason
 
     def gathered(self) -> None:
         """Note that something waits to be proposed."""
@@ -61,6 +78,10 @@ class Pacing:
 
     def pause(self, in_flight: int, size: int) -> float:
         """Return for how long the batch should wait; 0 if it may go."""
+        if self.hold_seconds > 0:
+            held = self._proposed_at + self.hold_seconds - self._now()
+            if held > 0:
+                return held
         if in_flight == 0 or size >= self.full_bytes or self._since is None:
             return 0.0
         return max(self._since + self._commit / 2 - self._now(), 0.0)

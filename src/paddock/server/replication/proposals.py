@@ -30,6 +30,13 @@ class Submitter:
     def refuse(self, entry: Entry, code: int) -> None:
         """Take the news that an entry was surely not written."""
 
+    def decline(self, entry: Entry, code: int) -> None:
+        """Take the news that the entry being submitted is not even proposed.
+
+        Others that were submitted before it may still be on their way.
+        """
+        self.refuse(entry, code)
+
     def flush(self) -> None:
         """Send what has gathered."""
 

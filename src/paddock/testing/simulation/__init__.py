@@ -1,4 +1,5 @@
-"""Simulation of several servers in virtual time: a model of etcd whose faults come from a seed.
+"""A deterministic world in one process: servers, clients and faults in virtual time, and its judge.
 
-Everything random comes from one seed, so a seed plays any failure again. Only tests use it.
+Nothing here is real but the code under test: processes, clocks, the network and disks are simulated
+from one seed. The same seed gives the same trace, byte for byte.
 """

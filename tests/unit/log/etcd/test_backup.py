@@ -248,12 +248,14 @@ def test_a_name_that_is_in_use_is_refused(what: str) -> None:
     assert etcd.items == before
 
 
-def test_a_name_that_comes_into_use_meanwhile_is_refused() -> None:
+@pytest.mark.parametrize("before", [1, PIECE_BYTES, len(SNAPSHOT)])
+def test_a_name_that_comes_into_use_meanwhile_is_refused(before: int) -> None:
     etcd = MemoryEtcd(KEYS)
 
     def used_meanwhile() -> Iterable[bytes]:
-        yield SNAPSHOT
+        yield SNAPSHOT[:before]
         etcd.put((KEYS.id, Service(b"\x08" * 16).encode()))
+        yield SNAPSHOT[before:]
 
     with pytest.raises(LogError, match="this name is in use"):
         import_into(etcd, used_meanwhile())

@@ -15,10 +15,14 @@ from paddock.log.etcd import channel as channel_module
 from paddock.log.etcd import messages
 from paddock.log.etcd.channel import Channel
 from paddock.log.etcd.options import EtcdOptions
+from paddock.log.etcd.statuses import DeadlineError
 from paddock.log.etcd.store import StoreError, StoreForbiddenError, StoreFullError
+from paddock.testing import run_virtually
 from tests.unit.log.etcd import responses
 from tests.unit.log.etcd.fake_grpc import FakeGrpc, FakeRpcError, FakeUsageError, Metadata
 
+# What asks for a member that knows a leader.
+LED = ("hasleader", "true")
 TOKEN = responses.content(2, b"token-1")
 REFUSED = FakeRpcError(
     "UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: Connection refused"
@@ -29,8 +33,6 @@ REFUSED = FakeRpcError(
 def grpc(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGrpc]:
     fake = FakeGrpc()
     monkeypatch.setattr(channel_module, "_import_grpc", lambda: fake)
-    monkeypatch.setattr(channel_module, "BACKOFF_S_MIN", 0.0)
-    monkeypatch.setattr(channel_module, "BACKOFF_S_MAX", 0.0)
     yield fake
     assert fake.open == [], "a channel was left open"
 
@@ -43,7 +45,7 @@ def run(options: EtcdOptions, use: Callable[[Channel], Awaitable[None]]) -> None
         finally:
             await channel.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 async def settle() -> None:
@@ -122,8 +124,63 @@ def test_without_any_etcd_the_error_names_all_endpoints(grpc: FakeGrpc) -> None:
     assert [endpoint for endpoint, _ in grpc.calls] == ["a:1", "b:1"]
 
 
-def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(grpc: FakeGrpc) -> None:
-    grpc.answer = failing("a:1", error=FakeRpcError("DEADLINE_EXCEEDED"))
+def test_calls_wait_longer_and_longer_while_no_member_can_be_reached(grpc: FakeGrpc) -> None:
+    grpc.answer = failing("a:1", "b:1")
+    assert waits(grpc, 12) == [0, 0, 0.1, 0, 0.2, 0, 0.4, 0, 0.8, 0, 1, 0]
+
+
+def test_calls_do_not_wait_longer_and_longer_during_an_election(grpc: FakeGrpc) -> None:
+    async def answer(endpoint: str, method: str, request: bytes, metadata: Metadata) -> bytes:
+        raise REFUSED if endpoint == "a:1" else FakeRpcError("UNAVAILABLE", "etcdserver: no leader")
+
+    grpc.answer = answer
+    assert waits(grpc, 8) == [0, 0, 0.1, 0, 0.1, 0, 0.1, 0]
+
+
+def waits(grpc: FakeGrpc, count: int) -> list[float]:
+    """Return how long each of some calls takes that all fail."""
+    found = []
+
+    async def use(channel: Channel) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(count):
+            before = loop.time()
+            with pytest.raises(StoreError):
+                await channel.call(messages.TXN, b"", 1.0)
+            found.append(round(loop.time() - before, 3))
+
+    run(EtcdOptions(("a:1", "b:1")), use)
+    return found
+
+
+def test_an_answer_ends_the_waiting(grpc: FakeGrpc) -> None:
+    async def use(channel: Channel) -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        for _ in range(2):
+            grpc.answer = failing("a:1")
+            for _ in range(3):
+                with pytest.raises(StoreError):
+                    await channel.call(messages.TXN, b"", 1.0)
+            grpc.answer = failing()
+            await channel.call(messages.TXN, b"", 1.0)
+        # Each time 0.1 and 0.2 s, and 0.4 s before the answer.
+        assert round(loop.time() - before, 3) == 1.4
+
+    run(EtcdOptions(("a:1",)), use)
+
+
+LATE = [
+    FakeRpcError("DEADLINE_EXCEEDED"),
+    FakeRpcError("UNAVAILABLE", "etcdserver: request timed out"),
+]
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(
+    grpc: FakeGrpc, late: FakeRpcError
+) -> None:
+    grpc.answer = failing("a:1", error=late)
 
     async def use(channel: Channel) -> None:
         with pytest.raises(StoreError):
@@ -132,6 +189,22 @@ def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(grpc: Fak
 
     run(EtcdOptions(("a:1", "b:1")), use)
     assert len(grpc.calls) == 1
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_patient_call_that_is_late_does_not_leave_the_endpoint(
+    grpc: FakeGrpc, late: FakeRpcError
+) -> None:
+    grpc.answer = failing("a:1", error=late)
+
+    async def use(channel: Channel) -> None:
+        with pytest.raises(DeadlineError):
+            await channel.call(messages.TXN, b"", 1.0, 2, is_patient=True)
+        assert channel.endpoint == "a:1"
+        grpc.answer = failing("a:1")
+        assert await channel.call(messages.TXN, b"", 1.0, 2, is_patient=True) == b"from b:1"
+
+    run(EtcdOptions(("a:1", "b:1")), use)
 
 
 def test_a_refusal_does_not_leave_the_endpoint(grpc: FakeGrpc) -> None:
@@ -178,6 +251,21 @@ def test_a_member_that_is_left_ends_other_calls_and_the_watch(grpc: FakeGrpc) ->
         for task in (hanging, reading):
             with pytest.raises(StoreError, match="given up"):
                 await task
+
+    run(EtcdOptions(("a:1", "b:1")), use)
+
+
+def test_a_member_that_is_left_ends_a_watch_that_is_not_open_yet(grpc: FakeGrpc) -> None:
+    grpc.answer = failing("a:1")
+    grpc.connects = False
+
+    async def use(channel: Channel) -> None:
+        opening = asyncio.create_task(channel.watch(b"watch"))
+        await settle()
+        with pytest.raises(StoreError):
+            await channel.call(messages.TXN, b"", 1.0)
+        with pytest.raises(StoreError, match="given up"):
+            await opening
 
     run(EtcdOptions(("a:1", "b:1")), use)
 
@@ -236,7 +324,7 @@ def test_a_watch_that_ends_leaves_the_endpoint(grpc: FakeGrpc, end: Exception | 
         opened = asyncio.create_task(channel.watch(b"watch"))
         await settle()
         stream = grpc.streams[0]
-        assert stream.metadata == (("hasleader", "true"),)
+        assert stream.metadata == (LED,)
         stream.responses.put_nowait(b"created")
         watch, _ = await opened
         assert stream.requests == [b"watch"]
@@ -249,10 +337,8 @@ def test_a_watch_that_ends_leaves_the_endpoint(grpc: FakeGrpc, end: Exception | 
 
 
 def test_a_watch_that_is_not_answered_leaves_the_endpoint(
-    grpc: FakeGrpc, monkeypatch: pytest.MonkeyPatch
+    grpc: FakeGrpc,
 ) -> None:
-    monkeypatch.setattr(channel_module, "WATCH_TIMEOUT_S", 0.0)
-
     async def use(channel: Channel) -> None:
         with pytest.raises(StoreError, match="no answer to a watch"):
             await channel.watch(b"watch")
@@ -276,7 +362,7 @@ class Users:
                 raise FakeRpcError("INVALID_ARGUMENT", "etcdserver: authentication failed")
             self.given += 1
             return responses.content(2, b"token-%d" % self.valid)
-        if metadata != (("token", f"token-{self.valid}"),):
+        if metadata != (LED, ("token", f"token-{self.valid}")):
             raise FakeRpcError("UNAUTHENTICATED", "etcdserver: invalid auth token")
         return b"done"
 
@@ -295,7 +381,7 @@ def test_a_token_is_asked_for_once_and_sent_with_each_call(grpc: FakeGrpc) -> No
         await settle()
         grpc.streams[0].responses.put_nowait(b"created")
         await opened
-        assert grpc.streams[0].metadata == (("hasleader", "true"), ("token", "token-1"))
+        assert grpc.streams[0].metadata == (LED, ("token", "token-1"))
 
     run(ANN, use)
     assert users.given == 1
@@ -357,7 +443,7 @@ def test_an_etcd_without_users_is_used_without_a_token(grpc: FakeGrpc) -> None:
     async def answer(endpoint: str, method: str, request: bytes, metadata: Metadata) -> bytes:
         if method == messages.AUTHENTICATE:
             raise FakeRpcError("FAILED_PRECONDITION", "etcdserver: authentication is not enabled")
-        assert metadata is None
+        assert metadata == (LED,)
         return b"done"
 
     grpc.answer = answer

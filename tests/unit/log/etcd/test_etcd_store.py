@@ -17,7 +17,7 @@ from paddock.log.etcd.etcd_store import (
 )
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.options import EtcdOptions
-from paddock.log.etcd.statuses import TooLargeError
+from paddock.log.etcd.statuses import DeadlineError, TooLargeError
 from paddock.log.etcd.store import (
     CompactedError,
     Range,
@@ -25,6 +25,7 @@ from paddock.log.etcd.store import (
     StoreForbiddenError,
 )
 from paddock.log.interface import Record
+from paddock.testing import run_virtually
 from tests.unit.log.etcd import responses
 
 KEYS = Keys("shop")
@@ -51,19 +52,31 @@ class FakeChannel:
 
     endpoint = "h:1"
     size = 3
+    # How long an answer takes.
+    latency_s = 0.0
 
     def __init__(self) -> None:
         self.answers: list[bytes | StoreError] = []
         self.calls: list[tuple[str, bytes, float, int]] = []
+        self.patient: list[bool] = []
         self.watched: list[bytes] = []
         self.watches: list[FakeWatch] = []
         self.has_user = False
         self.renewed = 0
 
-    async def call(self, method: str, request: bytes, timeout_s: float, attempts: int = 1) -> bytes:
+    async def call(
+        self,
+        method: str,
+        request: bytes,
+        timeout_s: float,
+        attempts: int = 1,
+        *,
+        is_patient: bool = False,
+    ) -> bytes:
         self.calls.append((method, request, timeout_s, attempts))
-        await asyncio.sleep(0)
+        self.patient.append(is_patient)
         answer = self.answers.pop(0)
+        await asyncio.sleep(timeout_s if isinstance(answer, DeadlineError) else self.latency_s)
         if isinstance(answer, StoreError):
             raise answer
         return answer
@@ -93,7 +106,7 @@ def run(use: Callable[[EtcdStore], Awaitable[None]]) -> None:
     async def main() -> None:
         await use(EtcdStore(EtcdOptions(("h:1",)), KEYS))
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def follow(after: int = 0) -> tuple[list[Record], StoreError]:
@@ -223,26 +236,75 @@ def test_a_tail_that_is_closed_closes_its_watch(channel: FakeChannel) -> None:
 DONE = responses.transaction(9, succeeded=True)
 
 
-def test_the_deadline_of_an_append_doubles_as_long_as_none_succeeds(channel: FakeChannel) -> None:
-    async def append(store: EtcdStore) -> None:
-        try:
-            await store.append(BOOT, 0, b"")
-        except StoreError:
-            pass
+LATE = DeadlineError("late")
+
+
+def test_an_append_that_is_not_answered_is_sent_again_before_it_fails(
+    channel: FakeChannel,
+) -> None:
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [LATE, LATE, DONE]
+        assert await store.append(BOOT, 0, b"")
+        channel.answers = [LATE] * 4
+        with pytest.raises(DeadlineError):
+            await store.append(BOOT, 1, b"")
+
+    run(use)
+    timeouts = [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls]
+    assert timeouts == [0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.1]
+    # Only the last attempt leaves the member.
+    assert channel.patient == [True] * 6 + [False]
+    assert len({request for _, request, _, _ in channel.calls[3:]}) == 1
+
+
+def test_an_append_is_sent_again_more_rarely_if_etcd_is_slow(channel: FakeChannel) -> None:
+    channel.latency_s = 0.25
 
     async def use(store: EtcdStore) -> None:
-        channel.answers = [StoreError("late")] * 4 + [DONE, DONE]
-        for _ in range(6):
+        channel.answers = [*[DONE] * 40, LATE, DONE]
+        for number in range(41):
+            await store.append(BOOT, number, b"")
+
+    run(use)
+    timeouts = [round(timeout_s, 1) for _, _, timeout_s, _ in channel.calls]
+    assert (timeouts[0], timeouts[40]) == (0.3, 1.0)
+
+
+def test_an_append_fails_later_as_long_as_none_is_answered(channel: FakeChannel) -> None:
+    waited: list[float] = []
+
+    async def append(store: EtcdStore) -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        try:
+            await store.append(BOOT, 0, b"")
+        except DeadlineError:
+            waited.append(round(loop.time() - before, 3))
+
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [LATE] * 200
+        for _ in range(4):
             await append(store)
+        channel.answers = [DONE]
+        await append(store)
         # Four in flight that fail together double it once.
-        channel.answers = [StoreError("late")] * 5
+        channel.answers = [LATE] * 200
         await asyncio.gather(*[append(store) for _ in range(4)])
         await append(store)
 
     run(use)
-    deadlines = [timeout_s for _, _, timeout_s, _ in channel.calls]
-    assert deadlines == [1.0, 2.0, 4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]
+    assert waited == [1, 2, 4, 4, 1, 1, 1, 1, 2]
     assert (APPEND_TIMEOUT_S_MIN, APPEND_TIMEOUT_S_MAX) == (1.0, 4.0)
+
+
+def test_an_append_that_fails_otherwise_is_not_sent_again(channel: FakeChannel) -> None:
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [StoreError("connection refused"), DONE]
+        with pytest.raises(StoreError, match="refused"):
+            await store.append(BOOT, 0, b"")
+
+    run(use)
+    assert len(channel.calls) == 1
 
 
 def test_a_swap_is_sent_once_and_an_append_to_each_member(channel: FakeChannel) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+from dataclasses import replace
 
 import pytest
 
@@ -40,7 +42,7 @@ def test_the_format_in_etcd_is_stable() -> None:
     body = (
         '{\n "boot": "",\n "chunks": 1,\n "cuts": {\n  "0001020304050607": 13\n },\n "index": 7,\n'
         ' "name": "n",\n "number": 0,\n "revision": 9,\n "rules": 1,\n "sha256": "aa",\n'
-        ' "size": 2,\n "trimmed": null\n}'
+        ' "size": 2,\n "time_ms": 0,\n "trimmed": null\n}'
     )
     manifest = Manifest(Cut(7, 9, b"", 0, {BOOT: 13}), 1, "n", 1, 2, b"\xaa")
     assert manifest.encode() == signed(body.encode())
@@ -94,3 +96,11 @@ def test_a_claim_before_the_first_snapshot_counts_as_none() -> None:
     assert found is not None
     assert found.mod_revision == revision
     assert found.cut == CUT
+
+
+def test_a_manifest_says_when_it_was_taken_if_that_is_known() -> None:
+    value = replace(MANIFEST, time_ms=1_700_000_000_000).encode()
+    assert decode_manifest(stored(value)).time_ms == 1_700_000_000_000
+    fields = json.loads(value.partition(b"\n")[2])
+    del fields["time_ms"]
+    assert decode_manifest(stored(signed(json.dumps(fields).encode()))).time_ms == 0

@@ -153,7 +153,7 @@ def test_an_upload_stops_when_another_one_was_first(etcd: MemoryEtcd) -> None:
         yield SNAPSHOT
         other = MemoryStore(etcd)
         await upload(other, KEYS, [b"other"], cut(5), 1, names, calls=CALLS)
-        yield SNAPSHOT * 100
+        yield SNAPSHOT
 
     store = MemoryStore(etcd)
     with pytest.raises(ManifestReplacedError):
@@ -161,7 +161,16 @@ def test_an_upload_stops_when_another_one_was_first(etcd: MemoryEtcd) -> None:
     found = current(store)
     assert found is not None
     assert found.index == 5
-    # It has looked at the manifest meanwhile, not only at the end.
+
+
+def test_an_upload_looks_at_the_manifest_long_before_its_end(etcd: MemoryEtcd) -> None:
+    async def overtaken() -> AsyncIterator[bytes]:
+        yield SNAPSHOT
+        etcd.put((KEYS.manifest, EMPTY.encode()))
+        yield SNAPSHOT * 100
+
+    with pytest.raises(ManifestReplacedError):
+        put(MemoryStore(etcd), 9, overtaken())
     assert len(etcd.select(ALL_PIECES)) < 100
 
 

@@ -3,8 +3,11 @@
 import pytest
 
 from paddock.log.etcd.statuses import (
+    DeadlineError,
     TooLargeError,
     has_no_users,
+    is_answer,
+    is_late,
     leaves_endpoint,
     needs_token,
     reason_of,
@@ -21,9 +24,9 @@ from paddock.log.etcd.store import (
 @pytest.mark.parametrize(
     ("code", "text", "kind"),
     [
-        ("UNAVAILABLE", "etcdserver: request timed out", StoreError),
+        ("UNAVAILABLE", "etcdserver: request timed out", DeadlineError),
         ("UNAVAILABLE", "etcdserver: no leader", StoreError),
-        ("DEADLINE_EXCEEDED", "Deadline Exceeded", StoreError),
+        ("DEADLINE_EXCEEDED", "Deadline Exceeded", DeadlineError),
         ("UNKNOWN", "raft proposal dropped", StoreError),
         ("INTERNAL", "", StoreError),
         ("CANCELLED", "etcdserver: request canceled", StoreError),
@@ -88,6 +91,18 @@ def test_a_member_is_left_if_it_failed(code: str, text: str, leaves: bool) -> No
 )
 def test_a_token_that_is_refused_is_recognised(code: str, text: str, needs: bool) -> None:
     assert needs_token(code, text) is needs
+
+
+def test_etcd_may_say_itself_that_it_is_late() -> None:
+    assert is_late("DEADLINE_EXCEEDED", "")
+    assert is_late("UNAVAILABLE", "etcdserver: request timed out, possibly due to connection lost")
+    assert not is_late("UNAVAILABLE", "etcdserver: no leader")
+
+
+def test_what_etcd_answers_is_told_from_what_grpc_says_in_its_place() -> None:
+    assert is_answer("etcdserver: no leader")
+    assert is_answer("raft proposal dropped")
+    assert not is_answer("failed to connect to all addresses")
 
 
 def test_an_etcd_without_users_is_recognised() -> None:

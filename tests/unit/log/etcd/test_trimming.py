@@ -82,6 +82,13 @@ def test_batches_of_members_go_below_the_cut(etcd: MemoryEtcd) -> None:
     assert KEYS.head in etcd.items
 
 
+def test_no_batch_of_a_member_goes_above_the_cut(etcd: MemoryEtcd) -> None:
+    """One that is far ahead is void, and old, but its number has not come yet."""
+    revision = append(etcd, A, 0, 1, 2, 3, 90)
+    run(etcd, put_manifest(etcd, Cut(5, revision, cuts={A: 3})))
+    assert batches(etcd, A) == [3, 90]
+
+
 def test_batches_of_boots_that_have_ended_go_up_to_the_revision(etcd: MemoryEtcd) -> None:
     append(etcd, A, 0, 1, 2)
     revision = append(etcd, B, 0)

@@ -122,6 +122,21 @@ async def test_an_election_of_etcd_disconnects_nobody() -> None:
 
 
 @in_virtual_time
+async def test_a_server_has_its_whole_lease_from_its_join_on() -> None:
+    async with staged("a") as stage:
+        # The first one has been there for longer than a lease.
+        await asyncio.sleep(3 * T)
+        await stage.start("b")
+        stage.etcd.link("b").cut()
+        await asyncio.sleep(0.75 * T)
+        assert stage.is_serving("b")
+        assert stage.members("a") == [1, 2]
+        await asyncio.sleep(0.5 * T)
+        assert stage.members("a") == [1]
+        stage.etcd.link("b").heal()
+
+
+@in_virtual_time
 async def test_a_server_that_is_cut_off_is_silent_before_it_is_deposed() -> None:
     async with staged("a", "b") as stage, connect(stage, "a", timeout=30) as client:
         await client.create("/n", b"0")
@@ -202,6 +217,16 @@ async def test_a_server_alone_is_deposed_by_its_successor() -> None:
         assert stage.members("b") == [2]
         async with connect(stage, "b") as client:
             assert (await client.get("/n")).data == b"0"
+
+
+@in_virtual_time
+async def test_a_member_that_has_just_joined_is_not_deposed_for_its_silence_before() -> None:
+    async with staged("a") as stage:
+        await asyncio.sleep(5 * T)
+        await stage.start("b")
+        # Between its JOIN and its next batch, the other one looks at it several times.
+        await asyncio.sleep(T)
+        assert stage.members("a") == [1, 2]
 
 
 @in_virtual_time

@@ -69,3 +69,19 @@ def test_idle_seconds_count_from_the_last_batch() -> None:
     assert pacing.idle_seconds() == 2
     pacing.proposed(has_more=False)
     assert pacing.idle_seconds() == 0
+
+
+def test_there_is_a_pause_between_two_batches_while_a_member_cannot_keep_up() -> None:
+    pacing, clock = paced(0.02)
+    pacing.hold_seconds = 0.05
+    pacing.proposed(has_more=False)
+    clock.now += 0.02
+    pacing.gathered()
+    # Whether something is in flight or not, and however full the batch is.
+    assert round(pacing.pause(0, 10), 4) == 0.03
+    assert round(pacing.pause(1, FULL), 4) == 0.03
+    clock.now += 0.04
+    assert pacing.pause(0, 10) == 0
+    pacing.proposed(has_more=True)
+    pacing.hold_seconds = 0.0
+    assert pacing.pause(0, 10) == 0

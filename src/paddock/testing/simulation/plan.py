@@ -1,0 +1,227 @@
+"""The plan of a world: its servers, what its clients do, and what is done to it. All of it data.
+
+A plan is made from a seed (`make_plan`). A part of a plan is a plan as well, so a failure can be
+shrunk: what happens to each remaining part depends on the seed and on that part alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from dataclasses import dataclass
+from typing import Final
+
+# What may be done to a world; with several servers also what concerns their shared log.
+CUT: Final = "cut connections"
+CUT_REPLIES: Final = "lose replies"
+PART: Final = "part a client from a server"
+PAUSE_CLIENT: Final = "pause a client"
+KILL_CLIENT: Final = "kill a client"
+STOP: Final = "stop a server"
+KILL: Final = "kill a server"
+POWER: Final = "power off a server"
+PAUSE: Final = "pause a server"
+FULL: Final = "fill the disk"
+FAIL: Final = "fail syncs"
+SLOW: Final = "slow syncs"
+JUMP: Final = "set the time of day"
+
+UNLINK: Final = "cut a server off etcd"
+MUTE: Final = "lose etcd's replies to a server"
+LAG: Final = "slow a server's link to etcd"
+DEAF: Final = "silence a server's watch"
+BREAK: Final = "break a server's watch"
+ELECT: Final = "elect in etcd"
+QUORUM: Final = "stop etcd's quorum"
+COMPACT: Final = "compact etcd"
+NOSPACE: Final = "fill etcd"
+ROUGH: Final = "make etcd rough"
+
+_ANY_FAULTS: Final = (
+    CUT, CUT, CUT_REPLIES, CUT_REPLIES, PART, PAUSE_CLIENT, KILL_CLIENT, STOP, KILL, KILL, POWER,
+    PAUSE, JUMP,
+)  # fmt: skip
+SINGLE_FAULTS: Final = (*_ANY_FAULTS, FULL, FAIL, SLOW)
+CLUSTER_FAULTS: Final = (
+    *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
+    ROUGH,
+)  # fmt: skip
+# Where clients meet.
+_PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
+_READS: Final = ("get", "exists", "children", "children2")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One call. `flags` are those of a create; a version is -1 for any."""
+
+    name: str
+    path: str = "/"
+    data: str = ""
+    version: int = -1
+    flags: int = 0
+    watch: bool = False
+    steps: tuple[Wish, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Calls that are issued together, without waiting for each other, after a pause."""
+
+    pause: float
+    wishes: tuple[Wish, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlan:
+    """A client, and what it does."""
+
+    name: str
+    # "raw" or "paddock".
+    kind: str
+    timeout: float
+    bursts: tuple[Burst, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is done to a world at a moment, and undone later if it lasts."""
+
+    at: float
+    kind: str
+    # A server or client by its number, counted from 1.
+    target: int = 1
+    seconds: float = 0.0
+    # Another number, where a kind needs one.
+    value: float = 0.0
+
+    def __str__(self) -> str:
+        lasting = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.kind} ({self.target}){lasting}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of a world."""
+
+    seed: int
+    servers: int
+    clients: tuple[ClientPlan, ...]
+    faults: tuple[Fault, ...]
+    # When the last fault is over.
+    end: float
+    # How long a message, and a sync of a disk, takes at most.
+    delay_max: float
+    sync_max: float
+    # How often things go wrong between servers and etcd: 0 never, 1 often.
+    roughness: float = 0.0
+    # How fast the clock of each server runs.
+    rates: tuple[float, ...] = ()
+
+    def with_parts(self, clients: tuple[ClientPlan, ...], faults: tuple[Fault, ...]) -> Plan:
+        return dataclasses.replace(self, clients=clients, faults=faults)
+
+    def size(self) -> int:
+        """Return how much there is in it, for shrinking."""
+        calls = sum(len(burst.wishes) for one in self.clients for burst in one.bursts)
+        return len(self.faults) + len(self.clients) + calls
+
+    def __str__(self) -> str:
+        calls = sum(len(burst.wishes) for one in self.clients for burst in one.bursts)
+        return (
+            f"seed {self.seed}: {self.servers} servers, {len(self.clients)} clients,"
+            f" {calls} calls, {len(self.faults)} faults"
+        )
+
+
+def make_plan(seed: int, servers: int = 1) -> Plan:
+    """Return the plan of a seed."""
+    draw = random.Random(f"{seed} plan {servers}")
+    end = draw.choice((20.0, 40.0, 60.0))
+    clients = tuple(
+        _client(number, random.Random(f"{seed} client {number}"), end)
+        for number in range(1, draw.randint(2, 5) + 1)
+    )
+    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
+    return Plan(
+        seed,
+        servers,
+        clients,
+        faults,
+        end,
+        delay_max=draw.choice((0.001, 0.01, 0.05, 0.3)),
+        sync_max=draw.choice((0.001, 0.02, 0.2)),
+        roughness=draw.choice((0.0, 0.0, 0.2, 1.0)) if servers > 1 else 0.0,
+        rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.9)) for _ in range(servers)),
+    )
+
+
+def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
+    name = f"c{number}"
+    kind = draw.choice(("raw", "raw", "paddock"))
+    bursts: list[Burst] = []
+    at, count = 0.0, 0
+    # Some are quick, some slow: the slow ones live long through faults.
+    pace = draw.choice((0.1, 0.5, 2.0))
+    while at < end and len(bursts) < 60:
+        pause = draw.expovariate(1 / pace)
+        at += pause
+        wishes = []
+        for _ in range(draw.choice((1, 1, 2, 3, 8))):
+            count += 1
+            wishes.append(_wish(draw, f"{name}-{count}"))
+        bursts.append(Burst(round(pause, 4), tuple(wishes)))
+    return ClientPlan(name, kind, draw.choice((2.0, 4.0, 8.0)), tuple(bursts))
+
+
+def _wish(draw: random.Random, mark: str) -> Wish:
+    path = draw.choice(_PLACES)
+    version = draw.choice((-1, -1, -1, 0, 1, 2))
+    name = draw.choice(
+        ("create", "create", "create", "set", "set", "set", "delete", "get", "get", "exists",
+         "children", "children2", "sync", "multi", "ephemeral", "sequential", "add_watch",
+         "remove_watches", "ephemerals", "multi_read", "container", "close")
+    )  # fmt: skip
+    if name == "close" and draw.random() < 0.7:
+        name = "get"
+    if name == "ephemeral":
+        return Wish("create", draw.choice(("/e1", "/e2", "/a/e", "/c/e")), mark, flags=1)
+    if name == "sequential":
+        return Wish("create", "/q/n-", mark, flags=draw.choice((2, 3)))
+    if name == "container":
+        return Wish("create", draw.choice(("/k", "/c/k")), mark, flags=4)
+    if name == "multi":
+        steps = [_step(draw, f"{mark}.{number}") for number in range(1, draw.randint(1, 3) + 1)]
+        return Wish("multi", steps=tuple(steps))
+    if name == "multi_read":
+        return Wish("multi_read", steps=(Wish("get", path), Wish("children", "/a")))
+    if name == "add_watch":
+        return Wish(name, draw.choice(("/", *_PLACES)), flags=draw.choice((0, 1)))
+    if name in _READS:
+        return Wish(name, path, watch=draw.random() < 0.5)
+    return Wish(name, path, mark, version)
+
+
+def _step(draw: random.Random, mark: str) -> Wish:
+    path = draw.choice(_PLACES)
+    name = draw.choice(("check", "set", "create", "delete"))
+    version = draw.choice((-1, -1, 0, 1)) if name != "create" else -1
+    flags = draw.choice((0, 0, 1, 2)) if name == "create" else 0
+    return Wish(name, path, mark, version, flags)
+
+
+def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
+    found = []
+    for _ in range(draw.randint(0, 10)):
+        kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
+        of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
+        found.append(
+            Fault(
+                round(draw.uniform(1, end), 4),
+                kind,
+                draw.randint(1, clients if of_clients else servers),
+                round(draw.choice((0.05, 0.5, 2.0, 6.0, 12.0)) * draw.uniform(0.5, 1.5), 4),
+                round(draw.random(), 4),
+            )
+        )
+    return tuple(sorted(found, key=lambda fault: fault.at))

@@ -1,0 +1,285 @@
+"""A simulated process: code that runs on an event loop of its own within the world's.
+
+All processes share the world's loop, which decides what happens next. A process sees a loop that is
+its own: with a clock that may run fast or slow, and which can be paused or killed from outside at
+any moment between two callbacks. The rules:
+
+* Whatever its code schedules runs as the process, and finds the process's loop as the running one.
+* A paused process runs nothing; what was to run meanwhile runs, in its order, when it goes on. Its
+  clock goes on, and the network keeps what comes for it.
+* A killed process never runs again: no callback, no `finally`, no destructor of a task.
+* Threads do not exist: what would run in one runs at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from asyncio.events import _get_running_loop, _set_running_loop
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
+
+from paddock.testing.clock import VirtualClockLoop
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+_DELAY_MIN: Final = 1e-6
+
+
+class Network(Protocol):
+    """The network that processes share."""
+
+    processes: list[ProcessLoop]
+
+    def bind(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> asyncio.AbstractServer: ...
+
+    async def connect(
+        self,
+        process: ProcessLoop,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+
+
+class WorldLoop(VirtualClockLoop):
+    """The loop of the world. Time moves when no process has anything to do."""
+
+
+class ProcessLoop(asyncio.AbstractEventLoop):
+    """The event loop of one process: `rate` is how fast its clock runs, `start` where it began."""
+
+    def __init__(
+        self,
+        world: asyncio.AbstractEventLoop,
+        network: Network,
+        name: str,
+        host: str,
+        *,
+        rate: float = 1.0,
+        start: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.is_dead = False
+        self.is_paused = False
+        # What its callbacks raised.
+        self.failures: list[dict[str, Any]] = []
+        self._world = world
+        self._network = network
+        self._rate = rate
+        self._start = start
+        # What its clock has shown: it never goes back.
+        self._floor = start
+        # What was to run while it is paused.
+        self._stalled: list[asyncio.Handle] = []
+        # Kept, so that nothing of a dead process is ever collected while the world runs.
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._debug = False
+
+    # What the world does to it.
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        stalled, self._stalled = self._stalled, []
+        for handle in stalled:
+            self._world.call_soon(self._run, handle)
+
+    def kill(self) -> None:
+        self.is_dead = True
+        self._stalled.clear()
+
+    def bury(self) -> None:
+        """Let go of everything that the process had, at the end of its world."""
+        self.kill()
+        with self.enter():
+            for task in self._tasks:
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with contextlib.suppress(BaseException):
+                        task.get_coro().close()
+        self._tasks.clear()
+
+    def run_soon(self, callback: Callable[[*Arguments], object], *args: *Arguments) -> None:
+        """Have something run as this process; the network calls this."""
+        self.call_soon(callback, *args)
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin a task of this process, from outside."""
+        return self.create_task(work)
+
+    def enter(self) -> _Inside:
+        """Return a scope in which this process's loop is the running one."""
+        return _Inside(self)
+
+    # Time.
+
+    def time(self) -> float:
+        return max(self._start + self._world.time() * self._rate, self._floor)
+
+    def true_time(self) -> float:
+        return self._world.time()
+
+    # Callbacks.
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self.is_dead:
+            self._world.call_soon(self._run, handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        if delay > 0:
+            # A real clock goes on between a look at it and the timer: ours would stand still.
+            delay = max(delay, _DELAY_MIN)
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if not self.is_dead:
+            true_when = (when - self._start) / self._rate
+            self._world.call_at(max(true_when, self._world.time()), self._run, handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Nothing: it is passed over when its time comes."""
+
+    def _run(self, handle: asyncio.Handle) -> None:
+        if self.is_dead or handle.cancelled():
+            return
+        if self.is_paused:
+            self._stalled.append(handle)
+            return
+        if isinstance(handle, asyncio.TimerHandle):
+            # By rounding, it may be early by a nanosecond.
+            self._floor = max(self._floor, min(handle.when(), self.time() + _DELAY_MIN))
+        with self.enter():
+            handle._run()
+
+    # Tasks.
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Any = None
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks.append(task)
+        return task
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[[*Arguments], T], *args: *Arguments
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    # The network.
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        start_serving: bool = True,
+        **_: Any,
+    ) -> asyncio.AbstractServer:
+        server = self._network.bind(self, protocol_factory, self.host, port or 0)
+        if start_serving:
+            await server.start_serving()
+        return server
+
+    async def create_connection(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        **_: Any,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        return await self._network.connect(self, protocol_factory, host, port)
+
+    # The rest of a loop.
+
+    def get_debug(self) -> bool:
+        return self._debug
+
+    def set_debug(self, enabled: bool) -> None:
+        self._debug = enabled
+
+    def is_running(self) -> bool:
+        return not self.is_dead
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if not self.is_dead:
+            self.failures.append(context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+    def get_exception_handler(self) -> None:
+        return None
+
+
+def new_process(
+    world: asyncio.AbstractEventLoop,
+    network: Network,
+    name: str,
+    host: str,
+    *,
+    rate: float = 1.0,
+) -> ProcessLoop:
+    """Return the loop of a new process. It has all of a loop that our code uses."""
+    process = ProcessLoop(world, network, name, host, rate=rate)  # type: ignore[abstract]
+    network.processes.append(process)
+    return process
+
+
+class _Inside:
+    """A scope in which a process's loop is the running one."""
+
+    __slots__ = ("_before", "_loop")
+
+    def __init__(self, loop: ProcessLoop) -> None:
+        self._loop = loop
+
+    def __enter__(self) -> None:
+        self._before = _get_running_loop()
+        _set_running_loop(self._loop)
+
+    def __exit__(self, *details: object) -> None:
+        _set_running_loop(self._before)

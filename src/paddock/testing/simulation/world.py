@@ -1,0 +1,317 @@
+"""The world: servers, clients and faults, from one seed, in virtual time.
+
+    result = run_world(make_plan(seed=7))
+    assert not result.problems, result.report()
+
+A world runs its plan, then mends everything, lets all clients come to rest, and has a reader look
+at the whole tree on every server. What clients did and saw is its history, which is judged. A world
+also fails if a client does not come to rest, or if a process raised what nobody handled.
+
+The same plan gives the same history, byte for byte, in any process on any machine. So nothing here
+may depend on the order of a set, on addresses of objects, on real time or on threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import hashlib
+import io
+import itertools
+import logging
+import os
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from unittest.mock import patch
+
+from paddock.protocol import opcodes
+from paddock.server.cluster import duty, former_boot
+from paddock.testing.simulation.faults import Faults, roughness
+from paddock.testing.simulation.history import History, Logged
+from paddock.testing.simulation.judge import Verdict, judge
+from paddock.testing.simulation.network import SimulatedNetwork, Tap
+from paddock.testing.simulation.paddock_client import PaddockClient
+from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
+from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.raw_client import RawClient
+from paddock.testing.simulation.recorder import Recorder
+from paddock.testing.simulation.remote_store import WorldEtcd
+from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
+from paddock.testing.simulation.story import tell
+from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
+
+# How long clients have to come to rest when everything is mended.
+_REST_SECONDS: Final = 120.0
+# After how many batches a snapshot is written to etcd.
+_BATCHES_MAX: Final = 150
+_CLIENT_HOST: Final = "10.0.1."
+
+
+@dataclass
+class Result:
+    """What came of a world."""
+
+    plan: Plan
+    history: History = field(repr=False)
+    verdict: Verdict = field(repr=False)
+    # What failed besides the rules of the judge.
+    failures: list[str]
+    counts: Counter[str]
+    seconds: float
+
+    @property
+    def problems(self) -> list[str]:
+        return [*self.failures, *map(str, self.verdict.violations)]
+
+    def kinds(self) -> set[str]:
+        """Return what kinds of problems there are: a smaller plan should show one of them."""
+        kinds = {violation.rule for violation in self.verdict.violations}
+        return kinds | {failure.partition(":")[0] for failure in self.failures}
+
+    def trace(self) -> bytes:
+        """Return the history as bytes."""
+        text = io.StringIO()
+        self.history.dump(text)
+        return text.getvalue().encode()
+
+    def digest(self) -> str:
+        return hashlib.sha256(self.trace()).hexdigest()
+
+    def report(self, *, story: bool = True) -> str:
+        """Return what is wrong, and the story of the world."""
+        lines = [str(self.plan), *self.failures, self.verdict.report()]
+        if story:
+            lines += ["", "The story:", *tell(self.history)]
+        return "\n".join(lines)
+
+
+class World:
+    """A world while it runs; see `run_world`. `folder` is for the caches of its servers."""
+
+    def __init__(self, plan: Plan, loop: WorldLoop, folder: Path) -> None:
+        self.plan = plan
+        self.failures: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.network = SimulatedNetwork(loop, f"world {plan.seed}", plan.delay_max)
+        self.recorder = Recorder(loop)
+        self.etcd: WorldEtcd | None = None
+        self._loop = loop
+        self._seed = f"world {plan.seed}"
+        if plan.servers > 1:
+            process = new_process(loop, self.network, "etcd", "10.0.3.1")
+            self.etcd = WorldEtcd(plan.seed, process)
+            self.etcd.faults = roughness(plan.roughness)
+        self.machines = [self._machine(number, folder) for number in range(1, plan.servers + 1)]
+        self._clients: dict[str, ProcessLoop] = {}
+        # Those that have carried out their plan.
+        self._rested: set[str] = set()
+        self._hosts = {machine.host: machine.name for machine in self.machines}
+        self.network.tap = self._tap
+        self._faults = Faults(
+            loop,
+            self.network,
+            self.recorder,
+            self.machines,
+            self._clients,
+            self.etcd,
+            plan.roughness,
+        )
+
+    def _machine(self, number: int, folder: Path) -> Machine:
+        rate = self.plan.rates[number - 1] if self.plan.rates else 1.0
+        if self.etcd is None:
+            return SingleMachine(
+                self._loop,
+                self.network,
+                self._seed,
+                number,
+                rate=rate,
+                sync_max=self.plan.sync_max,
+            )
+        return MemberMachine(
+            self._loop,
+            self.network,
+            self._seed,
+            number,
+            rate=rate,
+            etcd=self.etcd,
+            folder=folder,
+        )
+
+    async def run(self) -> None:
+        """Run the plan to its end."""
+        for machine in self.machines:
+            machine.start()
+        for number, client in enumerate(self.plan.clients, 1):
+            self._start_client(client, number)
+        for fault in self.plan.faults:
+            await self._sleep_until(fault.at)
+            self._faults.do(fault)
+            self.counts[f"fault: {fault.kind}"] += 1
+        await self._sleep_until(self.plan.end)
+        self._faults.mend()
+        await self._rest()
+        await self._read_everything()
+        for machine in self.machines:
+            machine.collect(machine.process)
+            self.failures += machine.failures
+            self.counts += machine.counts
+
+    def log(self) -> Iterator[Logged]:
+        """Return the log of the service, once the world is over."""
+        if self.etcd is not None:
+            return read_shared_log(self.etcd.committed, self.counts)
+        machine = self.machines[0]
+        assert isinstance(machine, SingleMachine)
+        return read_log([(batch.at, batch.payload) for batch in machine.disk.batches])
+
+    def _tap(self, process: ProcessLoop, host: str) -> Tap | None:
+        if process.host in self._hosts:
+            return None
+        return self.recorder.tap(process.name, self._hosts.get(host, host))
+
+    async def _sleep_until(self, at: float) -> None:
+        await asyncio.sleep(max(0.0, at - self._loop.time()))
+
+    # Clients.
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        return [(machine.host, PORT) for machine in self.machines]
+
+    def _start_client(self, plan: ClientPlan, number: int) -> None:
+        process = new_process(self._loop, self.network, plan.name, f"{_CLIENT_HOST}{number}")
+        self._clients[plan.name] = process
+        draw = random.Random(f"{self._seed} {plan.name}")
+        kind = RawClient if plan.kind == "raw" else PaddockClient
+        process.spawn(self._run_client(plan, kind, draw))
+
+    async def _run_client(
+        self, plan: ClientPlan, kind: type[RawClient] | type[PaddockClient], draw: random.Random
+    ) -> None:
+        client = kind(plan, self._addresses(), draw)
+        try:
+            await client.run()
+            self._rested.add(plan.name)
+            await client.stay()
+        except Exception as error:
+            self.failures.append(f"client: {plan.name} raised {error!r}")
+
+    # The end.
+
+    async def _rest(self) -> None:
+        """Wait until all clients that live have carried out their plan."""
+        end = self._loop.time() + _REST_SECONDS
+        while True:
+            waiting = [
+                name
+                for name, process in self._clients.items()
+                if not process.is_dead and name not in self._rested
+            ]
+            if not waiting:
+                break
+            if self._loop.time() > end:
+                self.failures.append(f"liveness: no rest for {' '.join(waiting)}")
+                break
+            for machine in self.machines:
+                # A server that was being stopped when everything was mended.
+                machine.start()
+            await asyncio.sleep(1.0)
+
+    async def _read_everything(self) -> None:
+        """Have a reader look at the whole tree, on each server."""
+        for machine in self.machines:
+            name = f"r{machine.number}"
+            reads = tuple(Wish(read, path) for path in _ALL_PATHS for read in ("get", "children2"))
+            plan = ClientPlan(name, "raw", 8.0, (Burst(0.0, (Wish("sync"),)), Burst(0.0, reads)))
+            process = new_process(self._loop, self.network, name, f"10.0.2.{machine.number}")
+            draw = random.Random(f"{self._seed} {name}")
+            reader = RawClient(plan, [(machine.host, PORT)], draw)
+            reading = process.spawn(reader.run())
+            over = asyncio.Event()
+            reading.add_done_callback(lambda _, over=over: self._loop.call_soon(over.set))  # type: ignore[misc]
+            try:
+                async with asyncio.timeout(_REST_SECONDS):
+                    await over.wait()
+            except TimeoutError:
+                self.failures.append(f"liveness: {machine.name} does not serve a reader")
+
+
+_ALL_PATHS: Final = (
+    "/", "/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q", "/e1", "/e2", "/a/e", "/c/e", "/k", "/c/k",
+)  # fmt: skip
+
+
+def run_world(plan: Plan) -> Result:
+    """Run a world to its end, and judge it."""
+    logging.getLogger("paddock").setLevel(logging.CRITICAL + 1)
+    loop = WorldLoop()
+    loop.set_debug(False)
+    # What is collected when depends on what else the process has done.
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.set_event_loop(loop)
+        with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder, _small_limits():
+            world = World(plan, loop, Path(folder))
+            loop.run_until_complete(world.run())
+            seconds = loop.time()
+            for process in world.network.processes:
+                process.kill()
+            for process in world.network.processes:
+                process.bury()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+        gc.enable()
+    history = world.recorder.history
+    add_log(history, world.log())
+    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
+    _count(world, verdict)
+    return Result(plan, history, verdict, world.failures, world.counts, seconds)
+
+
+def _memory_folder() -> str | None:
+    """Return a folder in memory, where there is one: caches of servers are small, and many."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+@contextlib.contextmanager
+def _small_limits() -> Iterator[None]:
+    """Have snapshots for etcd taken after a few batches, and all machines have an identity."""
+    with (
+        patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
+        patch.object(former_boot, "_machine_id", lambda: b"simulated"),
+    ):
+        yield
+
+
+def run_seed(seed: int, servers: int = 1) -> Result:
+    """Run the world of a seed."""
+    return run_world(make_plan(seed, servers))
+
+
+def _count(world: World, verdict: Verdict) -> None:
+    """Count what a campaign should have seen."""
+    counts, calls = world.counts, verdict.calls
+    counts["calls"] += len([call for call in calls.calls if call.operation != opcodes.PING])
+    unknown = [call for call in calls.calls if call.reply is None and call.is_write]
+    counts["unknown outcomes"] += len(unknown)
+    counts["unknown outcomes that took effect"] += len(verdict.timeline.resolved)
+    counts["sessions"] += len(calls.sessions())
+    for logged in calls.log.values():
+        counts[f"log: {logged.about}"] += 1
+        if logged.error == -118:
+            counts["late writes refused (moved)"] += 1
+    for connections in calls.sessions().values():
+        counts["reconnects"] += len(connections) - 1
+        servers = [connection.server for connection in connections]
+        counts["moved sessions"] += sum(one != other for one, other in itertools.pairwise(servers))
+    for connection in calls.connections.values():
+        counts["told that the session is over"] += connection.is_refused
+        counts["events"] += len([one for one in connection.received if not hasattr(one, "reply")])

@@ -1,0 +1,91 @@
+"""What the control socket says of a server that is one of several."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from paddock.log.etcd.keys import Keys
+from paddock.log.interface import LogError
+from paddock.server.admin.control_socket import ControlError
+from paddock.server.config.config import ServerConfig
+from paddock.server.config.log_url import LogUrl
+from paddock.server.server import Server
+from paddock.server.supervisor import Supervisor
+from paddock.state.entry import RULES
+from paddock.testing.simulation.store_model import EtcdModel
+from paddock.testing.virtual import in_virtual_time
+
+
+class Case:
+    """A supervisor in virtual time: without a socket, but with what answers on it."""
+
+    def __init__(self, folder: Path, *, is_shared: bool = True) -> None:
+        model = EtcdModel(keys=Keys("shop"))
+        loop = asyncio.get_running_loop()
+        shared = LogUrl(("127.0.0.1:2379",), "shop") if is_shared else None
+        self.config = ServerConfig(port=0, data_directory=folder, shared_log=shared)
+        if is_shared:
+            self.config = ServerConfig(
+                port=0, data_directory=folder, shared_log=shared, advertise="a.example:2181"
+            )
+
+        def make(config: ServerConfig) -> Server:
+            return Server(
+                config,
+                wall_clock_ms=lambda: int(loop.time() * 1000),
+                random_bytes=random.Random(1).randbytes,
+                store=model.store("a") if is_shared else None,
+            )
+
+        self.supervisor = Supervisor(self.config, make, lambda: 0)
+
+    async def ask(self, **request: object) -> dict[str, object]:
+        return await self.supervisor._answer(request)
+
+    async def stop(self) -> None:
+        over = asyncio.Event()
+        over.set()
+        await self.supervisor.serve_until(over)
+
+
+@in_virtual_time
+async def test_it_shows_the_service_and_proposes_for_an_operator(tmp_path: Path) -> None:
+    case = Case(tmp_path / "data")
+    await case.supervisor.start()
+    try:
+        found = await case.ask(command="cluster")
+        assert (found["number"], found["is_on_duty"], found["rules"]) == (1, True, RULES)
+        assert await case.ask(command="finalize") == {"rules": RULES, "raised": False}
+        with pytest.raises(LogError, match="a member has this address"):
+            await case.ask(command="forget", address="a.example:2181")
+        with pytest.raises(ControlError, match="needs an address"):
+            await case.ask(command="forget")
+    finally:
+        await case.stop()
+
+
+@in_virtual_time
+async def test_nothing_is_restored_into_a_cache(tmp_path: Path) -> None:
+    case = Case(tmp_path / "data")
+    await case.supervisor.start()
+    try:
+        with pytest.raises(ControlError, match="only a cache"):
+            await case.ask(command="restore", staged="x")
+    finally:
+        await case.stop()
+
+
+@in_virtual_time
+async def test_a_server_of_its_own_says_so(tmp_path: Path) -> None:
+    case = Case(tmp_path / "data", is_shared=False)
+    await case.supervisor.start()
+    try:
+        for command in ("cluster", "finalize"):
+            with pytest.raises(LogError, match="shares its log with no others"):
+                await case.ask(command=command)
+    finally:
+        await case.stop()

@@ -1,0 +1,82 @@
+"""A visitor of a service, beside servers in virtual time."""
+
+import asyncio
+
+import pytest
+
+from paddock.log.etcd.keys import Keys
+from paddock.log.interface import LogError
+from paddock.state.entry import FORGET, RULES
+from paddock.state.roster import forget_body
+from paddock.storage.cluster.operations import begin_epoch, finalize, forget
+from paddock.storage.cluster.shared_state import load_service
+from paddock.storage.cluster.visitor import Caller, DeposedError, NotAllowedError, Visitor
+from paddock.testing.virtual import in_virtual_time
+from tests.unit.server.cluster.stage import T, staged
+
+KEYS = Keys("shop")
+CALLER = Caller(b"visitor.", "1 (a test)", 0)
+
+
+@in_virtual_time
+async def test_a_visitor_changes_what_all_servers_know_and_leaves_no_trace() -> None:
+    async with staged("a") as stage:
+        await stage.start("b", advertise="b:1")
+        await stage.servers.pop("b").stop()
+        store = stage.etcd.store("visitor")
+        await forget(store, KEYS, CALLER, "b:1")
+        await asyncio.sleep(1)
+        roster = stage.core(stage.servers["a"]).machine.roster
+        assert roster is not None
+        assert roster.addresses == []
+        assert stage.members("a") == [1]
+
+
+@in_virtual_time
+async def test_a_visitor_that_is_refused_leaves_as_well() -> None:
+    async with staged("a", advertise="a:1") as stage:
+        store = stage.etcd.store("visitor")
+        with pytest.raises(NotAllowedError, match="a:1: a member has this address"):
+            await forget(store, KEYS, CALLER, "a:1")
+        await asyncio.sleep(1)
+        assert stage.members("a") == [1]
+
+
+@in_virtual_time
+async def test_a_visitor_that_was_silent_for_too_long_is_told_so() -> None:
+    async with staged("a") as stage:
+        store = stage.etcd.store("visitor")
+        state = await load_service(store, KEYS)
+        async with Visitor(store, KEYS, state, CALLER) as visitor:
+            membership = visitor.membership()
+            await membership.__aenter__()
+            await asyncio.sleep(3 * T)
+            with pytest.raises(DeposedError):
+                await visitor.propose(FORGET, forget_body("x"))
+            with pytest.raises(DeposedError):
+                await membership.__aexit__(None, None, None)
+        assert stage.members("a") == [1]
+
+
+@in_virtual_time
+async def test_the_rules_that_all_members_know_are_the_ones_of_the_service() -> None:
+    async with staged("a") as stage:
+        assert await finalize(stage.etcd.store("visitor"), KEYS, CALLER) == (RULES, RULES)
+
+
+@in_virtual_time
+async def test_an_epoch_begins_when_the_members_are_silent_and_not_before() -> None:
+    async with staged("a", "b") as stage:
+        store = stage.etcd.store("visitor")
+        with pytest.raises(LogError, match=r"member [12] \(.*\) is alive: stop all servers first"):
+            await begin_epoch(store, KEYS, CALLER, T)
+        zxid = stage.core(stage.servers["a"]).machine.zxid
+        await stage.kill("a")
+        await stage.kill("b")
+        other = Caller(b"visitor2", "1 (a test)", 0)
+        begun = await begin_epoch(store, KEYS, other, T)
+        assert begun == (zxid >> 32) + 1 << 32
+        await stage.start("c")
+        machine = stage.core(stage.servers["c"]).machine
+        assert machine.zxid >= begun
+        assert len(stage.members("c")) == 1
