@@ -90,7 +90,7 @@ def test_a_revision_that_went_back_is_named() -> None:
     async def verify() -> None:
         await History(scene.store, scene.keys).verify(Position(5, 9, BOOT, 4))
 
-    with pytest.raises(OtherHistoryError, match="revision is 6, and was 9.*cluster epoch"):
+    with pytest.raises(OtherHistoryError, match=r"revision is 6, and was 9.*cluster epoch"):
         virtually(verify())
 
 

@@ -180,6 +180,26 @@ def test_nothing_of_an_ended_name_is_sent() -> None:
     virtually(scenario())
 
 
+def test_what_waits_for_a_connection_is_not_sent_after_withdraw() -> None:
+    class Unconnected(Script):
+        async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
+            await asyncio.sleep(10)
+            return await super().append(boot, number, payload)
+
+    async def scenario() -> None:
+        store = Unconnected()
+        proposals = Proposals(store, LogFigures(), pytest.fail)
+        proposals.begin(BOOT)
+        proposals.propose(0, b"batch")
+        await asyncio.sleep(1)
+        proposals.withdraw()
+        await asyncio.sleep(60)
+        assert store.appends == []
+        await proposals.close()
+
+    virtually(scenario())
+
+
 @pytest.mark.parametrize(
     ("number", "payload"), [(0, b"other bytes"), (1, b"never proposed")], ids=["bytes", "number"]
 )
