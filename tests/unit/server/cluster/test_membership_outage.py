@@ -1,7 +1,6 @@
 """What becomes of a member that loses its log or its lease at a bad moment."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -15,11 +14,11 @@ def forbid_appends(stage: Stage, name: str) -> None:
     """Have etcd refuse for good what a server appends that is started from now on."""
     store = stage.etcd.store(name)
 
-    async def append(*_: Any) -> bool:
+    async def append(boot: bytes, number: int, payload: bytes) -> bool:
         raise StoreForbiddenError("permission denied")
 
     store.append = append  # type: ignore[method-assign]
-    stage.etcd.store = lambda _: store  # type: ignore[method-assign]
+    stage.etcd.store = lambda name: store  # type: ignore[method-assign]
 
 
 @in_virtual_time
