@@ -36,12 +36,24 @@ class Lists:
         return When.EVERY_RUN if module in self.in_every_run else When.LONG_RUNS
 
 
-_IN_EVERY_RUN: Final = frozenset(
+_IN_EVERY_RUN_ON_APACHE: Final = frozenset(
     {
         "test_create",
         "test_data",
         "test_delete",
         "test_multi",
+        "test_sessions",
+        "test_set_watches",
+        "test_watches",
+        "test_zxid",
+    }
+)
+
+_IN_EVERY_RUN_ON_PADDOCK: Final = frozenset(
+    {
+        "test_kazoo_locks",
+        "test_multi",
+        "test_restart",
         "test_sessions",
         "test_set_watches",
         "test_watches",
@@ -78,6 +90,6 @@ _LEFT_OUT_ON_PADDOCK: Final = {
 
 #: By the name of the service.
 SERVICES: Final = {
-    "ensemble": Lists(_IN_EVERY_RUN, _LEFT_OUT_ON_APACHE),
-    "cluster": Lists(_IN_EVERY_RUN, _LEFT_OUT_ON_PADDOCK),
+    "ensemble": Lists(_IN_EVERY_RUN_ON_APACHE, _LEFT_OUT_ON_APACHE),
+    "cluster": Lists(_IN_EVERY_RUN_ON_PADDOCK, _LEFT_OUT_ON_PADDOCK),
 }

@@ -172,7 +172,7 @@ class Etcd(Server):
 
     def ctl(self, *arguments: str) -> str:
         """Run `etcdctl` on it; return what it says."""
-        command = [find_etcdctl(), "--endpoints", self.url, *arguments]
+        command = [find_etcdctl(), "--endpoints", self.url, "--command-timeout", "60s", *arguments]
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "ETCDCTL_API": "3"}
         )

@@ -21,16 +21,20 @@ that writes a log to the disk, is not: time may jump before it comes.
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 import socket
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import Any, TypeVar, TypeVarTuple
+from contextvars import Context
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from paddock.testing.network import VirtualNetwork
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+
+_DELAY_MIN: Final = 1e-9
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -73,6 +77,31 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual time in seconds."""
         return self._jumping.now
+
+    @property
+    def _clock_resolution(self) -> float:
+        """How early a timer may be: not at all.
+
+        Time stands still while something is done. A timer that fires early would be set again by
+        who looks at the clock, for the same moment, for ever.
+        """
+        return math.ulp(self._jumping.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, _: float) -> None:
+        """Asyncio sets that of the real clock."""
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call something later; no delay is so short that it would be lost by rounding."""
+        if delay > 0:
+            delay = max(delay, _DELAY_MIN)
+        return super().call_later(delay, callback, *args, context=context)
 
     def stall(self, seconds: float) -> None:
         """Let time pass in which the loop does nothing, as on a machine that is too busy."""

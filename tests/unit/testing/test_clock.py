@@ -216,3 +216,31 @@ def test_an_aborted_connection_ends_at_the_other_end() -> None:
         server.close()
 
     virtually(scenario)
+
+
+def test_a_timer_is_never_early() -> None:
+    async def wait() -> list[float]:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(20.1)
+        waits = []
+        for seconds in (1e-12, 3e-10, 0.1):
+            deadline = loop.time() + seconds
+            while loop.time() < deadline:
+                timer = loop.create_future()
+                loop.call_at(deadline, timer.set_result, None)
+                await timer
+                waits.append(seconds)
+        return waits
+
+    assert run_virtually(wait()) == [1e-12, 3e-10, 0.1]
+
+
+def test_time_passes_also_in_a_delay_that_is_lost_by_rounding() -> None:
+    async def wait() -> bool:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(20.1)
+        begun = loop.time()
+        await asyncio.sleep(1e-18)
+        return loop.time() > begun
+
+    assert run_virtually(wait())

@@ -213,6 +213,10 @@ class Cluster:
 
     def _fail(self, error: LogError) -> None:
         """End the boot: the log cannot be followed any more."""
+        if self._membership is not None and self._membership.is_joining:
+            # Who waits for that is told, and comes back here unless the server only starts.
+            self._membership.fail(error)
+            return
         if isinstance(error, TrimmedError):
             logger.warning("the log was trimmed before it was read: %s", error)
         elif isinstance(error, OtherStateError):

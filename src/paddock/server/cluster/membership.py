@@ -94,7 +94,10 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
-        self._is_joining = False
+        # Whether a boot has begun, and is no member with a lease yet.
+        self.is_joining = False
+        # Why the log is followed no more, if that came while we joined.
+        self._failure: LogError | None = None
         # When the last outage began.
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
@@ -220,23 +223,35 @@ class Membership:
     # Joining.
 
     async def _join(self, replaces: bytes) -> None:
-        self._is_joining = True
+        self.is_joining = True
         try:
             while not (await self._begin_boot(replaces) and await self._await_lease()):
                 replaces = self._boot
         finally:
-            self._is_joining = False
+            self.is_joining = False
 
     async def _await_lease(self) -> bool:
         """Wait until the lease holds: it may have taken longer than that to come here.
 
-        Returns False if we are no member any more.
+        Returns False if we are no member any more. Raises LogError if the log is followed no more.
         """
+        self._check_log()
         self._core.proposer.resume()
         while self.number and self._lease.is_over():
             self._core.proposer.renew()
             await asyncio.sleep(self._lease.seconds * _LOOK)
+            self._check_log()
         return self.number != 0
+
+    def _check_log(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def fail(self, error: LogError) -> None:
+        """End the joining, which raises the error: the log is followed no more."""
+        self._failure = error
+        self._core.proposer.abandon()
+        self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
         """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
@@ -279,7 +294,7 @@ class Membership:
     def _look(self) -> None:
         if self._stopping:
             return
-        if self.number and not self._is_joining:
+        if self.number and not self.is_joining:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
@@ -322,7 +337,7 @@ class Membership:
 
         Unless for good, a new boot joins as soon as that is possible.
         """
-        if self._stopping or self._is_joining:
+        if self._stopping or self.is_joining:
             return
         core = self._core
         logger.error(

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
+from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
 from paddock.testing.simulation.faults import Faults, roughness
@@ -306,7 +307,7 @@ def _count(world: World, verdict: Verdict) -> None:
     counts["sessions"] += len(calls.sessions())
     for logged in calls.log.values():
         counts[f"log: {logged.about}"] += 1
-        if logged.error == -118:
+        if logged.error == SESSION_MOVED:
             counts["late writes refused (moved)"] += 1
     for connections in calls.sessions().values():
         counts["reconnects"] += len(connections) - 1
