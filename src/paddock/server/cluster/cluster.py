@@ -142,6 +142,9 @@ class Cluster:
         self._etcd = EtcdWatch(
             self._store, self._keys, pacing, self._config.etcd_quota_bytes, core.wall_clock_ms
         )
+        assert self._duty is not None
+        self._duty.is_pressed = self._etcd.is_tight
+        self._duty.room_bytes = self._etcd.room_bytes
         membership.on_look = Laggards(
             roster,
             pacing,
