@@ -1,14 +1,19 @@
 """What becomes of a member that loses its log or its lease at a bad moment."""
 
 import asyncio
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from paddock.log.etcd.store import StoreForbiddenError
 from paddock.log.interface import ForbiddenError
+from paddock.server.connections.core import Core
+from paddock.state.entry import Entry
+from paddock.state.machine import Outcome
 from paddock.testing.virtual import in_virtual_time
-from tests.unit.server.cluster.stage import Stage, T, staged
+from tests.unit.server.cluster.stage import Stage, T, connect, staged
 
 
 def forbid_appends(stage: Stage, name: str) -> None:
@@ -20,6 +25,19 @@ def forbid_appends(stage: Stage, name: str) -> None:
 
     store.append = append  # type: ignore[method-assign]
     stage.etcd.store = lambda _: store  # type: ignore[method-assign]
+
+
+def lose_in_batch(core: Core, lose: Callable[[str], None]) -> None:
+    """Have a server lose its lease in the middle of its next batch of several."""
+    readings = itertools.count()
+    core.replica._clock = lambda: float(next(readings))
+
+    def on_entry(entry: Entry, outcome: Outcome) -> None:
+        if len(core.replica._applying.entries) > 2:  # type: ignore[union-attr]
+            core.replica.on_entry = None
+            asyncio.get_running_loop().call_soon(lose, "the test wants it")
+
+    core.replica.on_entry = on_entry
 
 
 @in_virtual_time
@@ -43,3 +61,16 @@ async def test_a_log_that_fails_while_a_server_joins_again_ends_it() -> None:
         assert str(stage.lost["b"]) == "no"
         assert not stage.cluster(stage.servers["b"]).membership.is_joining
         stage.etcd.link("b").heal()
+
+
+@in_virtual_time
+async def test_a_server_joins_again_that_lost_its_lease_in_the_middle_of_a_batch() -> None:
+    async with staged("a") as stage, connect(stage, "a", timeout=60) as client:
+        core = stage.core(stage.servers["a"])
+        membership = stage.cluster(stage.servers["a"]).membership
+        lose_in_batch(core, membership.lose)
+        nodes = [client.create(f"/n{i}", bytes(5_000)) for i in range(10)]
+        await asyncio.gather(*nodes, return_exceptions=True)
+        await asyncio.sleep(2 * T)
+        assert stage.is_serving("a")
+        assert stage.members("a") == [2]
