@@ -27,13 +27,13 @@ def forbid_appends(stage: Stage, name: str) -> None:
     stage.etcd.store = lambda _: store  # type: ignore[method-assign]
 
 
-def lose_in_batch(core: Core, lose: Callable[[str], None]) -> None:
-    """Have a server lose its lease in the middle of its next batch of several."""
+def lose_in_batch(core: Core, lose: Callable[[str], None], count: int) -> None:
+    """Have a server lose its lease in the middle of its next batch of more entries than this."""
     readings = itertools.count()
     core.replica._clock = lambda: float(next(readings))
 
     def on_entry(entry: Entry, outcome: Outcome) -> None:
-        if len(core.replica._applying.entries) > 2:  # type: ignore[union-attr]
+        if len(core.replica._applying.entries) > count:  # type: ignore[union-attr]
             core.replica.on_entry = None
             asyncio.get_running_loop().call_soon(lose, "the test wants it")
 
@@ -68,9 +68,32 @@ async def test_a_server_joins_again_that_lost_its_lease_in_the_middle_of_a_batch
     async with staged("a") as stage, connect(stage, "a", timeout=60) as client:
         core = stage.core(stage.servers["a"])
         membership = stage.cluster(stage.servers["a"]).membership
-        lose_in_batch(core, membership.lose)
+        lose_in_batch(core, membership.lose, 2)
         nodes = [client.create(f"/n{i}", bytes(5_000)) for i in range(10)]
         await asyncio.gather(*nodes, return_exceptions=True)
         await asyncio.sleep(2 * T)
         assert stage.is_serving("a")
         assert stage.members("a") == [2]
+
+
+@in_virtual_time
+async def test_sessions_that_open_after_the_lease_is_lost_are_not_tracked() -> None:
+    async with staged("a", "b") as stage:
+        core = stage.core(stage.servers["a"])
+
+        def lose(reason: str) -> None:
+            stage.cluster(stage.servers["a"]).membership.lose(reason)
+            stage.etcd.link("a").cut()
+
+        lose_in_batch(core, lose, 9)
+        clients = [connect(stage, "a", timeout=60) for _ in range(40)]
+        opening = [asyncio.create_task(client.__aenter__()) for client in clients]
+        await asyncio.sleep(T / 2)
+        # Another server owns them before this one is back, and only that one may expire them.
+        assert core.replica.on_entry is None
+        assert core.tracker.all() == []
+        await asyncio.sleep(2 * T)
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        stage.etcd.link("a").heal()
