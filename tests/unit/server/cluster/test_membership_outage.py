@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -20,11 +19,11 @@ def forbid_appends(stage: Stage, name: str) -> None:
     """Have etcd refuse for good what a server appends that is started from now on."""
     store = stage.etcd.store(name)
 
-    async def append(*_: Any) -> bool:
+    async def append(boot: bytes, number: int, payload: bytes) -> bool:
         raise StoreForbiddenError("permission denied")
 
     store.append = append  # type: ignore[method-assign]
-    stage.etcd.store = lambda _: store  # type: ignore[method-assign]
+    stage.etcd.store = lambda name: store  # type: ignore[method-assign]
 
 
 def lose_in_batch(core: Core, lose: Callable[[str], None], count: int) -> None:
