@@ -150,9 +150,9 @@ docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link 
 # Empty for the long tests, too.
 SHORT ?= not long
 BUT = -m '$(if $(SHORT),$(SHORT) and )not $(1)'
-# What asks a foreign server alone says the same of both builds.
+# What asks a foreign server alone says the same of both builds; a cluster takes long.
 pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
-	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign) $(PURE_SUITES)
+	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign and not cluster) $(PURE_SUITES)
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py

@@ -153,6 +153,11 @@ def _of_need(need: Need, runs: Callable[[Results], Runs]) -> Goal:
     return Goal(f"{need.client}: {need.job.row}, on {on}", need.least, need.aim, unit, got)
 
 
+def _times(name: Figure) -> Callable[[Results], Got | None]:
+    """Return how many times more operations a second Paddock does."""
+    return _ratio_of(name)
+
+
 _READS: Final = ("get", "exists")
 _SPREAD: Final = f"over {SPREAD_KEYS:,} nodes"
 _SINGLE_WRITES: Final = _cells(["set", "create"], 1)
@@ -193,6 +198,32 @@ GOALS: Final = (
         "×",
         _grown("by_connections", "connections"),
     ),
+    Goal("three servers: durable set c10 w100", 4, 6, "×", _times(Figure.CLUSTER_SETS)),
+    Goal("three servers: durable set c10 w1", 1.3, 2, "×", _times(Figure.CLUSTER_SETS_ALONE)),
+    Goal("three servers: get c10 w100 on one", 15, 25, "×", _times(Figure.CLUSTER_GETS)),
+    _limit(
+        "three servers: CPU of a get, to a single server's",
+        1.1,
+        1,
+        "×",
+        _ratio_of(Figure.CLUSTER_GET_CPU),
+    ),
+    _limit(
+        "a server killed: longer waits on others",
+        50,
+        10,
+        " ms",
+        _of_paddock(Figure.CLUSTER_SERVER_KILLED),
+    ),
+    _limit(
+        "etcd's leader killed: no service, to Apache's leader's",
+        1,
+        0.5,
+        "×",
+        _ratio_of(Figure.CLUSTER_LEADER_KILLED),
+    ),
+    _limit("catch-up of a new server", 20, 8, " s", _of_paddock(Figure.CLUSTER_CATCH_UP)),
+    _limit("etcd's database", 8192, 1024, " MiB", _of_paddock(Figure.CLUSTER_DATABASE)),
     *(_of_need(need, lambda results: results.clients) for need in clients.NEEDS),
     *(_of_need(need, lambda results: results.recipes) for need in recipes.NEEDS),
 )

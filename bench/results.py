@@ -15,7 +15,10 @@ Loads = dict[Cell, dict[str, list[Load]]]
 
 
 class Figure(StrEnum):
-    """Other measurements of both servers, besides the cells; less is better."""
+    """Other measurements of both servers, besides the cells.
+
+    Less is better, except for operations a second.
+    """
 
     COLD_START = "cold start"
     IDLE_MEMORY = "memory when idle"
@@ -28,6 +31,17 @@ class Figure(StrEnum):
     IDLE_SESSION = "idle session"
     IDLE_GROWTH = "growth of idle sessions"
     SESSION_END = "end of a session"
+    CLUSTER_SETS = "sets of three servers"
+    CLUSTER_SETS_ALONE = "sets of three servers, w1"
+    CLUSTER_SPREAD_SETS = "sets over three servers"
+    CLUSTER_SPREAD_SETS_ALONE = "sets over three servers, w1"
+    CLUSTER_GETS = "gets of three servers"
+    CLUSTER_GET_CPU = "CPU of a get of three servers"
+    CLUSTER_MEMORY = "memory of three servers"
+    CLUSTER_SERVER_KILLED = "a server killed"
+    CLUSTER_LEADER_KILLED = "the leader killed"
+    CLUSTER_CATCH_UP = "catch-up of a new server"
+    CLUSTER_DATABASE = "etcd's database"
 
 
 @dataclass(slots=True)

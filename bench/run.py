@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import beside, contest, growth, matrix, plot, servers, sessions, size, zkload
+from bench import beside, cluster, contest, growth, matrix, plot, servers, sessions, size, zkload
 from bench.report import as_markdown
 from bench.results import Results
 from bench.servers import BenchError
@@ -37,6 +37,7 @@ PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "sessions": sessions.measure,
     "growth": growth.measure,
     "etcd": beside.measure,
+    "cluster": cluster.measure,
 }
 IN_MEMORY: Final = {"tmpfs", "ramfs"}
 
@@ -66,12 +67,14 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     add("--nodes", type=int, help="how many nodes at most, for size and growth [1000000]")
     add("--idle-seconds", type=float, help="how long sessions do nothing [60]; a real look is 600")
+    add("--write-seconds", type=float, help="how long a cluster is written to [60]; try 3600")
     add("--folder", type=Path, default=ROOT, help="a folder on a real disk for the data")
     add("--results", type=Path, default=ROOT / "bench" / "results", help="where the tables go")
     found = parser.parse_args(arguments)
     found.seconds = found.seconds or (0.3 if found.quick else 1.25)
     found.warmup_s = 0.1 if found.quick else 0.5
     found.nodes = found.nodes or (100_000 if found.quick else 1_000_000)
+    found.write_seconds = found.write_seconds or (20.0 if found.quick else 60.0)
     found.idle_seconds = found.idle_seconds or (20.0 if found.quick else 60.0)
     return found
 

@@ -162,7 +162,11 @@ def paddock(folder: Path) -> Server:
 
 def apache(folder: Path) -> Server:
     """Debian's Apache ZooKeeper, with its data in `folder`."""
-    port = _prepare(folder)
+    return new_apache(folder, _prepare(folder))
+
+
+def new_apache(folder: Path, port: int) -> Server:
+    """The same, in a folder that is prepared."""
     command = ["java", "-Xmx1g", "-cp", f"{folder}:{ZOOKEEPER_JAR}"]
     command += ["-Dzookeeper.admin.enableServer=false"]
     command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(folder / "zoo.cfg")]

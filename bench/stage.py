@@ -19,16 +19,16 @@ class Stage:
         self.chosen = chosen
         self.folder = folder
         self.results = results
-        self._kinds: dict[str, Callable[[Path], Server]] = {"paddock": servers.paddock}
+        self.kinds: dict[str, Callable[[Path], Server]] = {"paddock": servers.paddock}
         lacking = servers.missing_apache()
         if lacking is None:
-            self._kinds["apache"] = servers.apache
+            self.kinds["apache"] = servers.apache
         else:
             print(f"bench: {lacking}: Paddock is measured alone", file=sys.stderr)
 
     def new_servers(self, purpose: str) -> dict[str, Server]:
         """Return servers without data, not yet started."""
-        return {name: make(self.folder / purpose / name) for name, make in self._kinds.items()}
+        return {name: make(self.folder / purpose / name) for name, make in self.kinds.items()}
 
     def alternating(self, both: dict[str, Server], number: int) -> list[tuple[str, Server]]:
         """Return the servers in an order that alternates with the rounds."""

@@ -3,6 +3,7 @@
 Starts both servers, plays segments of random operations on them and stops at a difference with
 everything needed to see it again. The judge is Apache ZooKeeper 3.8; `--left apache-3.9` is the one
 of `tools/judges.sh zookeeper-3.9`. `--left apache --right apache` tries the judge against itself.
+With `--right cluster` the judged side is three servers, and each session is on another one.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from tests.differ.run import Difference, Pair
 from tests.differ.shrink import shortest_tail, shrink
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import Options, Server, ServerMissingError
 
 SERVERS: dict[str, type[Server]] = {
     server.name: server for server in (ApacheServer, ApacheServer39, PaddockServer)
 }
+JUDGED: dict[str, type[Server | PaddockCluster]] = {**SERVERS, PaddockCluster.name: PaddockCluster}
 
 #: Nothing may be reaped while the servers are compared: when it happens is not specified.
 OPTIONS = Options(
@@ -61,12 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--differences", type=int, default=1, help="stop after so many")
     parser.add_argument("--shrink", action="store_true", help="leave out steps not needed")
     parser.add_argument("--left", choices=SERVERS, default="apache")
-    parser.add_argument("--right", choices=SERVERS, default="paddock")
+    parser.add_argument("--right", choices=JUDGED, default="paddock")
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}, {options.left} and {options.right}", flush=True)
     try:
-        with SERVERS[options.left](OPTIONS) as left, SERVERS[options.right](OPTIONS) as right:
+        with SERVERS[options.left](OPTIONS) as left, JUDGED[options.right](OPTIONS) as right:
             return _run(Pair(left, right), seed, options)
     except ServerMissingError as missing:
         print(missing, file=sys.stderr)

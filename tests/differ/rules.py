@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.server import Server
 
 APACHE_38: Final = "apache"
@@ -35,7 +36,7 @@ class Rules:
         self.versions = frozenset(versions)
 
     @classmethod
-    def between(cls, *servers: Server) -> Rules:
+    def between(cls, *servers: Server | PaddockCluster) -> Rules:
         """Return the rules for a run with these servers."""
         return cls({server.name for server in servers} & BOTH or BOTH)
 

@@ -3,6 +3,9 @@
 After each burst its replies are awaited from both servers before anything else is sent. An event is
 sent before the reply of its change, so it is in its session's stream before the answer to whatever
 that session asks next: comparing each session's stream compares every event, in its place.
+
+Of a cluster, each session is on another server, and goes to the next one when it reattaches. Before
+a session asks, its server catches up with the others: a sync of another session sees to that.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from tests.differ.normal import Normaliser
 from tests.differ.rules import ORDER_OF_ONE_SESSIONS_END, Rules
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.records import Event, Reply
 from tests.support.server import SUPER_CREDENTIALS, Server
 
@@ -48,15 +52,24 @@ class Difference:
 
 
 class Side:
-    """One server and its sessions."""
+    """One server, or a cluster, and its sessions."""
 
-    def __init__(self, server: Server, only: Rules) -> None:
+    def __init__(self, server: Server | PaddockCluster, only: Rules) -> None:
         self.server = server
+        self._addresses = (
+            server.addresses if isinstance(server, PaddockCluster) else [server.address]
+        )
+        # On which of them each session is.
+        self._places: list[int] = []
         self.normal = Normaliser(only)
         self.last_zxid = 0
         self.clients: list[wire.Client] = []
         self._names = itertools.count()
-        self._overseer = wire.connect(server.address, timeout_ms=SESSION_TIMEOUT_MS)
+        # One on each.
+        self._overseers = [
+            wire.connect(address, timeout_ms=SESSION_TIMEOUT_MS) for address in self._addresses
+        ]
+        self._overseer = self._overseers[0]
         assert self._overseer.call(rq.auth("digest", SUPER_CREDENTIALS)).err == 0
 
     def begin(self, base: str) -> None:
@@ -65,26 +78,35 @@ class Side:
         start = self._overseer.call(rq.create(base)).zxid
         self.normal.begin(start)
         self.last_zxid = start
-        self.clients = [self._connect() for _ in range(SESSIONS)]
+        self._places = [number % len(self._addresses) for number in range(SESSIONS)]
+        self.clients = [self._connect(number) for number in range(SESSIONS)]
 
     def end(self) -> None:
         """Close all sessions, whatever state their connections are in."""
         for client in self.clients:
             client.disconnect()
             with contextlib.suppress(OSError, wire.ConnectionClosedError, AssertionError):
-                again = wire.reattach(self.server.address, client)
+                again = wire.reattach(self._addresses[0], client)
                 with again:
                     again.close()
         self.clients = []
         # Nobody else may be silent for as long as a session lasts.
-        self._overseer.call(rq.ping())
+        for overseer in self._overseers:
+            overseer.call(rq.ping())
 
     def close(self) -> None:
         self.end()
-        self._overseer.close()
+        for overseer in self._overseers:
+            overseer.close()
+
+    def catch_up(self, place: int = 0) -> None:
+        """Have a server catch up with the others; there is nothing to do if it is alone."""
+        if len(self._addresses) > 1:
+            assert self._overseers[place].call(rq.sync("/")).err == 0
 
     def send(self, session: int, moves: Sequence[Move]) -> None:
         client = self.clients[session]
+        self.catch_up(self._places[session])
         with contextlib.suppress(OSError):
             client.send(*[move.request(self.last_zxid) for move in moves])
 
@@ -115,20 +137,23 @@ class Side:
     def renew(self, session: int) -> None:
         self.clients[session].wait_closed()
         self.clients[session].disconnect()
-        self.clients[session] = self._connect()
+        self.clients[session] = self._connect(session)
 
     def reattach(self, session: int, broken: bool) -> Answer:
         old = self.clients[session]
         if broken:
             old.wait_closed()
         old.disconnect()
-        client = wire.reattach(self.server.address, old, self.last_zxid)
+        self._places[session] = (self._places[session] + 1) % len(self._addresses)
+        address = self._addresses[self._places[session]]
+        client = wire.reattach(address, old, self.last_zxid)
         self.clients[session] = client
         kept = client.session_id == old.session_id and client.password == old.password
         return [("reattached", kept, client.handshake.timeout_ms, client.handshake.length)]
 
-    def _connect(self) -> wire.Client:
-        client = wire.connect(self.server.address, timeout_ms=SESSION_TIMEOUT_MS)
+    def _connect(self, session: int) -> wire.Client:
+        address = self._addresses[self._places[session]]
+        client = wire.connect(address, timeout_ms=SESSION_TIMEOUT_MS)
         self.normal.add_session(client.session_id, f"session {next(self._names)}")
         return client
 
@@ -136,7 +161,7 @@ class Side:
 class Pair:
     """Two servers that should not differ."""
 
-    def __init__(self, left: Server, right: Server) -> None:
+    def __init__(self, left: Server, right: Server | PaddockCluster) -> None:
         self.rules = Rules.between(left, right)
         self.left, self.right = Side(left, self.rules), Side(right, self.rules)
         self.operations = 0
@@ -176,6 +201,8 @@ class Pair:
 
     def _walk(self, base: str, last: int) -> Difference | None:
         """Compare the trees that the segment has left behind."""
+        self.left.catch_up()
+        self.right.catch_up()
         waiting = [base, f"/zookeeper/quota{base}"]
         while waiting:
             path = waiting.pop()

@@ -52,6 +52,7 @@ class Killer:
         self._cluster = cluster
         self._choices = choices
         self._number = 0
+        self._members = list(cluster.members)
         #: What it has done last.
         self.said = ""
 
@@ -60,7 +61,8 @@ class Killer:
         self._number += 1
         victims: list[str] = []
         if number % 3 != 1:
-            member = cluster.members[number % len(cluster.members)]
+            member = self._members[0]
+            self._members = [*self._members[1:], member]
             member.kill()
             victims.append(repr(member))
         if number % 3 != 0:

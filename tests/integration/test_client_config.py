@@ -31,7 +31,7 @@ def test_the_configuration_is_outside_the_chroot(server: Service, path: str) -> 
     async def scenario(client: Client) -> None:
         data, stat = await client.get_config()
         # A standalone server has none.
-        assert (b"server.1=" in data) == (server.name == "ensemble")
+        assert (b"server.1=" in data) == (server.name in ("ensemble", "cluster"))
         assert stat.data_length == len(data)
 
     run(server, prepare)

@@ -36,20 +36,27 @@ _OPTIONS: Final = Options()
 class PaddockMember(Member, PaddockServer):
     """One server of a cluster."""
 
-    def __init__(self, number: int, options: Options, folder: Path, log: str) -> None:
+    def __init__(
+        self, number: int, options: Options, folder: Path, log: str, *, advertises: bool
+    ) -> None:
         super().__init__(number, options, folder)
         self._log_url = log
+        self._advertises = advertises
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         command, environment = super().prepare()
-        return [*command, "--log", self._log_url, "--advertise", self.hosts], environment
+        command += ["--log", self._log_url]
+        if self._advertises:
+            command += ["--advertise", self.hosts]
+        return command, environment
 
 
 class PaddockCluster(Ensemble):
     """Three members, each of which serves as long as etcd does.
 
     With `has_read_only_mode` a member that is cut off from etcd serves those who asked to be
-    content with reading.
+    content with reading. With `advertises`, all members are listed in /zookeeper/config, which is
+    empty otherwise, as that of one server.
     """
 
     name = "cluster"
@@ -61,6 +68,7 @@ class PaddockCluster(Ensemble):
         options: Options = _OPTIONS,
         *,
         has_read_only_mode: bool = False,
+        advertises: bool = False,
         etcd_members: int = 1,
         size: int = SIZE,
     ) -> None:
@@ -81,7 +89,11 @@ class PaddockCluster(Ensemble):
             options = dataclasses.replace(options, extra=extra)
         self.members = [
             PaddockMember(
-                number, options, self.folder / f"member{number}", f"etcd://{endpoints}/tests"
+                number,
+                options,
+                self.folder / f"member{number}",
+                f"etcd://{endpoints}/tests",
+                advertises=advertises,
             )
             for number in range(1, size + 1)
         ]

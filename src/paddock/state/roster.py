@@ -40,6 +40,8 @@ REFUSED: Final = 4
 RULES_RAISED: Final = 5
 EPOCH_BEGUN: Final = 6
 FORGOTTEN: Final = 7
+# Nothing became of it: a member tells the digest that it had.
+VOTED: Final = 8
 
 
 @dataclass(slots=True)
@@ -117,6 +119,26 @@ class DeposeRequest:
         return cls.read(Reader(body))
 
 
+@dataclass(slots=True)
+class BallotRequest:
+    """The body of BALLOT."""
+
+    # The index, and the digest after it; -1 if that is not known any more.
+    index: int
+    digest: int
+
+    def encode(self) -> bytes:
+        writer = BytesWriter()
+        write_i64_be(writer, self.index)
+        write_i64_be(writer, self.digest)
+        return writer.getvalue()
+
+    @classmethod
+    def decode(cls, body: bytes) -> BallotRequest:
+        reader = Reader(body)
+        return cls(reader.int64(), reader.int64())
+
+
 def rules_body(rules: int) -> bytes:
     """Return the body of RAISE_RULES."""
     return rules.to_bytes(4, "big", signed=True)
@@ -132,7 +154,7 @@ def forget_body(address: str) -> bytes:
 class RosterChange:
     """What an entry made of the roster."""
 
-    __slots__ = ("boot", "heir", "kind", "number", "reason", "time_ms")
+    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "time_ms")
 
     def __init__(
         self,
@@ -142,6 +164,7 @@ class RosterChange:
         heir: int = 0,
         reason: str = "",
         time_ms: int = 0,
+        ballot: BallotRequest | None = None,
     ) -> None:
         self.kind = kind
         # The member that it is about; 0 as number if it never became one.
@@ -153,6 +176,8 @@ class RosterChange:
         self.reason = reason
         # What the clock of a joiner said, for the others to compare; 0 otherwise.
         self.time_ms = time_ms
+        # What the member has told; None if it is not that.
+        self.ballot = ballot
 
 
 class Member:

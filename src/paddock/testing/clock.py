@@ -91,17 +91,17 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def _clock_resolution(self, _: float) -> None:
         """Asyncio sets that of the real clock."""
 
-    def call_later(  # type: ignore[override]
+    def call_later(
         self,
         delay: float,
-        callback: Callable[..., object],
-        *arguments: Any,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Call something later; no delay is so short that it would be lost by rounding."""
         if delay > 0:
             delay = max(delay, _DELAY_MIN)
-        return super().call_later(delay, callback, *arguments, context=context)
+        return super().call_later(delay, callback, *args, context=context)
 
     def stall(self, seconds: float) -> None:
         """Let time pass in which the loop does nothing, as on a machine that is too busy."""

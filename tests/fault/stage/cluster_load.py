@@ -53,8 +53,9 @@ class ClusterLoad(Load):
 
     def __init__(self, cluster: PaddockCluster, seed: int, data_bytes_max: int = 2_000) -> None:
         self._cluster = cluster
-        members = [cluster.members[number % len(cluster.members)] for number in range(WRITERS)]
-        self._begin([member.address for member in members], BusyWriter, seed, data_bytes_max)
+        # The server of each writer.
+        self._homes = [cluster.members[number % len(cluster.members)] for number in range(WRITERS)]
+        self._begin([home.address for home in self._homes], BusyWriter, seed, data_bytes_max)
         #: How many writes were in flight when `then` was called.
         self.in_flight = 0
 
@@ -78,9 +79,9 @@ class ClusterLoad(Load):
         unanswered = sum(len(writer.history.unanswered) for writer in self.writers)
         known = max(max(writer.history.zxids.values(), default=0) for writer in self.writers)
         # First, so that nothing of the old connections can come out of the log any more.
-        for writer in self.writers:
+        for number, writer in enumerate(self.writers):
             if writer.history.unanswered or not self._is_connected(writer):
-                self._move(writer, self._random.choice(self._cluster.members), known)
+                self._move(number, known)
         trees = [self._read(member) for member in self._cluster.members]
         tree, zxid = trees[0]
         assert all(one == tree for one, _ in trees), "the servers have different trees"
@@ -109,7 +110,10 @@ class ClusterLoad(Load):
         except (OSError, wire.ConnectionClosedError):
             return False
 
-    def _move(self, writer: Writer, member: Member, last_zxid: int) -> None:
+    def _move(self, number: int, last_zxid: int) -> None:
+        """Go on with a session on another server."""
+        writer, home = self.writers[number], self._homes[number]
+        self._homes[number] = member = self._random.choice(self._cluster.others(home))
         client = writer.client
         client.disconnect()
         again = move(client, member, last_zxid)

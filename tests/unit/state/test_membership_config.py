@@ -26,7 +26,7 @@ def test_a_new_address_is_listed_and_takes_a_zxid_as_a_reconfig_does() -> None:
     (change,) = outcome.changes
     assert (change.kind, change.path, change.zxid) == (Change.DATA, CONFIG, 1)
     node = config(state)
-    assert node.data == b"server.1=one:0:0:participant;one:2181\nversion=1"
+    assert node.data == b"server.1=one:0:1:participant;one:2181\nversion=1"
     assert (node.mzxid, node.mtime, node.version, node.aversion) == (1, 5_000, -1, -1)
     assert state.machine.time_ms == 5_000
 
@@ -39,8 +39,8 @@ def test_the_version_of_the_list_is_the_zxid_in_hexadecimal() -> None:
     data = config(state).data
     assert data is not None
     assert data.splitlines() == [
-        b"server.1=one:0:0:participant;one:2181",
-        b"server.2=two:0:0:participant;two:2182",
+        b"server.1=one:0:1:participant;one:2181",
+        b"server.2=two:0:1:participant;two:2182",
         b"version=40000000b",
     ]
 
@@ -74,7 +74,7 @@ def test_a_forgotten_address_is_listed_no_more() -> None:
     state.commit(B, Entry(LEAVE, b""))
     (outcome,) = state.commit(A, Entry(FORGET, forget_body("two:2181")))
     assert (outcome.error, outcome.zxid, len(outcome.changes)) == (OK, 3, 1)
-    assert config(state).data == b"server.1=one:0:0:participant;one:2181\nversion=3"
+    assert config(state).data == b"server.1=one:0:1:participant;one:2181\nversion=3"
 
 
 def test_the_list_is_in_the_digest_and_in_a_snapshot() -> None:
@@ -92,7 +92,7 @@ def test_the_list_is_in_the_digest_and_in_a_snapshot() -> None:
 
 def test_an_ipv6_address_keeps_its_brackets() -> None:
     assert config_data(["[::1]:2181"], 255) == (
-        b"server.1=[::1]:0:0:participant;[::1]:2181\nversion=ff"
+        b"server.1=[::1]:0:1:participant;[::1]:2181\nversion=ff"
     )
 
 

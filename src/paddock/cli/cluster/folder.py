@@ -1,6 +1,7 @@
 """The folder of a cluster on one machine: its ports, and where each process keeps what is its own.
 
     cluster.json            the ports
+    url                     the address of the log, as --log takes it
     etcd-1, etcd-1.log      data and log of an etcd
     server-1, server-1.log  cache and log of a server
 
@@ -27,6 +28,7 @@ ETCD_MEMBERS: Final = 3
 # The name of the service in etcd.
 SERVICE: Final = "cluster"
 _FILE: Final = "cluster.json"
+_URL: Final = "url"
 _LOCK: Final = "lock"
 _FORMAT: Final = 1
 # Below those that systems give to connections, which would take a port while nobody listens.
@@ -108,6 +110,8 @@ def _write(folder: ClusterFolder) -> None:
     }
     temporary = folder.path / f"{_FILE}.new"
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    (folder.path / _URL).write_text(f"{folder.url}\n", encoding="utf-8")
+    # Last: with it there is a cluster.
     os.replace(temporary, folder.path / _FILE)
 
 

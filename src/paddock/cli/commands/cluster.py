@@ -70,7 +70,9 @@ def up(folder: Path, port: int | None, servers: int, config: Path | None) -> Non
 def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
     """Show a service in etcd: its log, its members, and how etcd is.
 
-    Servers need not run. Status 1 says that a member of etcd does not answer, or is full.
+    Servers need not run. Those that advertise an address, and have mntr in their
+    4lw.commands.whitelist, are asked for their lease. Status 1 says that a member of etcd does not
+    answer, or is full.
     """
     from paddock.cli.cluster.status import cluster_status, status_lines
 

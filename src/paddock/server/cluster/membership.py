@@ -22,6 +22,7 @@ from typing import Final
 
 from paddock.log.interface import LogError, SharedLog
 from paddock.server.cluster.announcer import Announcer
+from paddock.server.cluster.disputes import Disputes
 from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
@@ -33,6 +34,7 @@ from paddock.state.roster import (
     JOINED,
     LEFT,
     REFUSED,
+    VOTED,
     DeposeRequest,
     JoinRequest,
     Member,
@@ -92,12 +94,23 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
-        self._is_joining = False
+        # Whether a boot has begun, and is no member with a lease yet.
+        self.is_joining = False
+        # Why the log is followed no more, if that came while we joined.
+        self._failure: LogError | None = None
         # When the last outage began.
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
         self._on_duty_since: float | None = None
         self.announcer = Announcer(self._roster, settings, core.wall_clock_ms)
+        assert core.proposer.pacing is not None
+        self.disputes = Disputes(
+            self._roster,
+            core.proposer.pacing,
+            records.digest_at,
+            self._propose_soon,
+            self.announcer.name,
+        )
         records.members = self
 
     # The life of a boot.
@@ -107,20 +120,28 @@ class Membership:
         await self._join(replaces)
         self._look_later()
 
-    async def leave(self) -> None:
-        """Leave the service, and wait until that has come out of the log, or the lease is over."""
+    async def leave(self) -> bool:
+        """Leave the service, and wait until that has come out of the log, or the lease is over.
+
+        Returns whether we have surely left.
+        """
         self._stopping = True
         if self._return is not None:
             self._return.cancel()
             await asyncio.wait([self._return])
+        has_left = False
         if self.number and not self._lease.is_over():
             departure = AwaitedOutcome()
             self._core.proposer.submit(Entry(LEAVE, b""), departure)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._lease.left()):
-                    await departure.wait()
+                    has_left = await departure.wait() is not None
+        # What is in flight may still come out, and has no submitter any more.
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
         self.stop()
+        return has_left
 
     def stop(self) -> None:
         """Do nothing any more."""
@@ -160,14 +181,22 @@ class Membership:
             self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
+            self.disputes.boot = change.boot
             self._core.lifecycle.adopt(change.number)
             self._settle(None)
         elif change.kind == REFUSED and change.boot == self._boot:
             self._settle(JoinRefusedError(change.reason))
         elif change.kind in (LEFT, DEPOSED):
             self._gone(change)
+        elif change.kind == VOTED:
+            assert change.ballot is not None
+            self.disputes.voted(change.boot, change.ballot)
+            return
         self._note_duty()
         self.announcer.tell(change, self.number, is_ours=change.boot == self._boot)
+
+    def differs(self, boot: bytes, index: int) -> None:
+        self.disputes.differs(boot, index)
 
     def _note_duty(self) -> None:
         if not self.is_on_duty():
@@ -178,6 +207,7 @@ class Membership:
     def _gone(self, change: RosterChange) -> None:
         self._heard.pop(change.boot, None)
         self._deposing.pop(change.boot, None)
+        self.disputes.gone(change.boot)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -185,6 +215,10 @@ class Membership:
             self._loop.call_soon(self.lose, "it was deposed")
         elif self.number and change.heir == self.number:
             self._core.lifecycle.adopt(self.number)
+
+    def _propose_soon(self, entry: Entry) -> None:
+        """Propose an entry when the batch is through that is being applied."""
+        self._loop.call_soon(self._core.proposer.submit, entry, Submitter())
 
     def _settle(self, error: LogError | None) -> None:
         joined, self._joined = self._joined, None
@@ -197,23 +231,35 @@ class Membership:
     # Joining.
 
     async def _join(self, replaces: bytes) -> None:
-        self._is_joining = True
+        self.is_joining = True
         try:
             while not (await self._begin_boot(replaces) and await self._await_lease()):
                 replaces = self._boot
         finally:
-            self._is_joining = False
+            self.is_joining = False
 
     async def _await_lease(self) -> bool:
         """Wait until the lease holds: it may have taken longer than that to come here.
 
-        Returns False if we are no member any more.
+        Returns False if we are no member any more. Raises LogError if the log is followed no more.
         """
+        self._check_log()
         self._core.proposer.resume()
         while self.number and self._lease.is_over():
             self._core.proposer.renew()
             await asyncio.sleep(self._lease.seconds * _LOOK)
+            self._check_log()
         return self.number != 0
+
+    def _check_log(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def fail(self, error: LogError) -> None:
+        """End the joining, which raises the error: the log is followed no more."""
+        self._failure = error
+        self._core.proposer.abandon()
+        self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
         """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
@@ -256,7 +302,7 @@ class Membership:
     def _look(self) -> None:
         if self._stopping:
             return
-        if self.number and not self._is_joining:
+        if self.number and not self.is_joining:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
@@ -299,7 +345,7 @@ class Membership:
 
         Unless for good, a new boot joins as soon as that is possible.
         """
-        if self._stopping or self._is_joining:
+        if self._stopping or self.is_joining:
             return
         core = self._core
         logger.error(
@@ -314,6 +360,7 @@ class Membership:
         self._lease.end()
         self.number = 0
         self._records.boot = b""
+        self.disputes.forget()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()

@@ -22,6 +22,7 @@ def test_the_addresses_are_those_of_the_ports(tmp_path: Path) -> None:
     with opened(tmp_path, 2, None) as folder:
         one, two, three = (one.clients for one in folder.etcd)
         assert folder.url == f"etcd://{HOST}:{one},{HOST}:{two},{HOST}:{three}/cluster"
+        assert (tmp_path / "url").read_text() == f"{folder.url}\n"
         assert folder.hosts == f"{HOST}:{folder.servers[0]},{HOST}:{folder.servers[1]}"
 
 

@@ -32,14 +32,18 @@ Answer = Callable[[str, str, bytes, Metadata], Awaitable[bytes]]
 class FakeStream:
     """A watch: what it reads next is put into its queue."""
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, metadata: Metadata, *, connects: bool) -> None:
         self.metadata = metadata
+        self._connects = connects
         self.requests: list[bytes] = []
         self.responses: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.is_canceled = False
         self._readers: set[asyncio.Task[bytes | Exception | None]] = set()
 
     async def write(self, request: bytes) -> None:
+        if not self._connects:
+            # As grpcio does it: not even `cancel` ends it.
+            await asyncio.Event().wait()
         self.requests.append(request)
 
     async def read(self) -> bytes | None:
@@ -74,6 +78,8 @@ class FakeGrpc:
             secure_channel=lambda target, credentials, options: FakeChannel(self, target),
         )
         self.answer = answer
+        # False: streams wait for a connection for ever.
+        self.connects = True
         # What calls were made: endpoint and method.
         self.calls: list[tuple[str, str]] = []
         self.open: list[FakeChannel] = []
@@ -110,7 +116,7 @@ class FakeChannel:
 
     def stream_stream(self, method: str) -> Any:
         def call(*, metadata: Metadata) -> FakeStream:
-            stream = FakeStream(metadata)
+            stream = FakeStream(metadata, connects=self._grpc.connects)
             self._streams.append(stream)
             self._grpc.streams.append(stream)
             return stream

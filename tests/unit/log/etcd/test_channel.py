@@ -170,8 +170,17 @@ def test_an_answer_ends_the_waiting(grpc: FakeGrpc) -> None:
     run(EtcdOptions(("a:1",)), use)
 
 
-def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(grpc: FakeGrpc) -> None:
-    grpc.answer = failing("a:1", error=FakeRpcError("DEADLINE_EXCEEDED"))
+LATE = [
+    FakeRpcError("DEADLINE_EXCEEDED"),
+    FakeRpcError("UNAVAILABLE", "etcdserver: request timed out"),
+]
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(
+    grpc: FakeGrpc, late: FakeRpcError
+) -> None:
+    grpc.answer = failing("a:1", error=late)
 
     async def use(channel: Channel) -> None:
         with pytest.raises(StoreError):
@@ -182,13 +191,7 @@ def test_a_deadline_leaves_the_endpoint_but_the_call_is_not_sent_again(grpc: Fak
     assert len(grpc.calls) == 1
 
 
-@pytest.mark.parametrize(
-    "late",
-    [
-        FakeRpcError("DEADLINE_EXCEEDED"),
-        FakeRpcError("UNAVAILABLE", "etcdserver: request timed out"),
-    ],
-)
+@pytest.mark.parametrize("late", LATE)
 def test_a_patient_call_that_is_late_does_not_leave_the_endpoint(
     grpc: FakeGrpc, late: FakeRpcError
 ) -> None:
@@ -254,6 +257,7 @@ def test_a_member_that_is_left_ends_other_calls_and_the_watch(grpc: FakeGrpc) ->
 
 def test_a_member_that_is_left_ends_a_watch_that_is_not_open_yet(grpc: FakeGrpc) -> None:
     grpc.answer = failing("a:1")
+    grpc.connects = False
 
     async def use(channel: Channel) -> None:
         opening = asyncio.create_task(channel.watch(b"watch"))

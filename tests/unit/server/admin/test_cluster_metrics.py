@@ -101,8 +101,8 @@ async def test_conf_lists_the_servers() -> None:
     async with staged() as stage:
         await three(stage)
         said = word(stage, "b", "conf")
-        assert "serverId=2\nsyncLimit=1\npeerType=0\nmembership: \nserver.1=a:0:0:part" in said
-        assert said.endswith("server.3=c:0:0:participant;c:1\nversion=3")
+        assert "serverId=2\nsyncLimit=1\npeerType=0\nmembership: \nserver.1=a:0:1:part" in said
+        assert said.endswith("server.3=c:0:1:participant;c:1\nversion=3")
 
 
 @in_virtual_time

@@ -14,14 +14,14 @@ async def test_a_server_that_joins_fires_watches_on_the_list_through_all_servers
         await stage.start("b")
         async with connect(stage, "b") as client:
             first = await client.get_config()
-            assert first.data == b"server.1=a.example:0:0:participant;a.example:2181\nversion=1"
+            assert first.data == b"server.1=a.example:0:1:participant;a.example:2181\nversion=1"
             events: list[paddock.Event] = []
             await client.get_config(watch=events.append)
             await stage.start("c", advertise="c.example:2181")
             await client.sync("/")
             assert [event.path for event in events] == ["/zookeeper/config"]
             second = await client.get_config()
-            added = b"server.2=c.example:0:0:participant;c.example:2181"
+            added = b"server.2=c.example:0:1:participant;c.example:2181"
             assert second.data.splitlines()[1] == added
             assert second.stat.mzxid > first.stat.mzxid
             assert second.stat.version == -1
