@@ -46,6 +46,11 @@ CLUSTER_FAULTS: Final = (
     *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
     ROUGH,
 )  # fmt: skip
+# How long faults last, in seconds, with some variation; and those that may end a lease.
+_SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
+_LONG: Final = (0.5, 4.0, 8.0, 14.0)
+_OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE)
+
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
 _READS: Final = ("get", "exists", "children", "children2")
@@ -171,7 +176,7 @@ def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
             count += 1
             wishes.append(_wish(draw, f"{name}-{count}"))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    return ClientPlan(name, kind, draw.choice((2.0, 4.0, 8.0)), tuple(bursts))
+    return ClientPlan(name, kind, draw.choice((1.0, 2.0, 4.0, 8.0)), tuple(bursts))
 
 
 def _wish(draw: random.Random, mark: str) -> Wish:
@@ -211,17 +216,21 @@ def _step(draw: random.Random, mark: str) -> Wish:
 
 
 def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
-    found = []
+    found: list[Fault] = []
     for _ in range(draw.randint(0, 10)):
         kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
-        found.append(
-            Fault(
-                round(draw.uniform(1, end), 4),
-                kind,
-                draw.randint(1, clients if of_clients else servers),
-                round(draw.choice((0.05, 0.5, 2.0, 6.0, 12.0)) * draw.uniform(0.5, 1.5), 4),
-                round(draw.random(), 4),
-            )
+        spans = _LONG if kind in _OF_LEASES and servers > 1 else _SPANS
+        fault = Fault(
+            round(draw.uniform(1, end), 4),
+            kind,
+            draw.randint(1, clients if of_clients else servers),
+            round(draw.choice(spans) * draw.uniform(0.5, 1.5), 4),
+            round(draw.random(), 4),
         )
-    return tuple(sorted(found, key=lambda fault: fault.at))
+        found.append(fault)
+        if not of_clients and draw.random() < 0.3:
+            # A client that has to go elsewhere just then.
+            at = fault.at + draw.uniform(0, 3)
+            found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+    return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))

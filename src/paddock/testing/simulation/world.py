@@ -270,7 +270,8 @@ def run_world(plan: Plan) -> Result:
             seconds = loop.time()
             for process in world.network.processes:
                 process.kill()
-            for process in world.network.processes:
+            # What one of them does at its end may reach another.
+            for process in [*world.network.processes, *world.network.processes]:
                 process.bury()
     finally:
         asyncio.set_event_loop(None)
