@@ -51,6 +51,9 @@ _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
 _LONG: Final = (0.5, 4.0, 8.0, 14.0)
 _OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE)
 
+# How many delays of the network a session timeout has at least: with fewer, no client could live.
+_DELAYS_MIN: Final = 20.0
+
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
 _READS: Final = ("get", "exists", "children", "children2")
@@ -143,8 +146,9 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
     """Return the plan of a seed."""
     draw = random.Random(f"{seed} plan {servers}")
     end = draw.choice((20.0, 40.0, 60.0))
+    delay_max = draw.choice((0.001, 0.01, 0.05, 0.3))
     clients = tuple(
-        _client(number, random.Random(f"{seed} client {number}"), end)
+        _client(number, random.Random(f"{seed} client {number}"), end, delay_max * _DELAYS_MIN)
         for number in range(1, draw.randint(2, 5) + 1)
     )
     faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
@@ -154,14 +158,14 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         clients,
         faults,
         end,
-        delay_max=draw.choice((0.001, 0.01, 0.05, 0.3)),
+        delay_max=delay_max,
         sync_max=draw.choice((0.001, 0.02, 0.2)),
         roughness=draw.choice((0.0, 0.0, 0.2, 1.0)) if servers > 1 else 0.0,
         rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.9)) for _ in range(servers)),
     )
 
 
-def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
+def _client(number: int, draw: random.Random, end: float, timeout_min: float) -> ClientPlan:
     name = f"c{number}"
     kind = draw.choice(("raw", "raw", "paddock"))
     bursts: list[Burst] = []
@@ -176,7 +180,8 @@ def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
             count += 1
             wishes.append(_wish(draw, f"{name}-{count}"))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    return ClientPlan(name, kind, draw.choice((1.0, 2.0, 4.0, 8.0)), tuple(bursts))
+    timeout = max(timeout_min, draw.choice((1.0, 2.0, 4.0, 8.0)))
+    return ClientPlan(name, kind, timeout, tuple(bursts))
 
 
 def _wish(draw: random.Random, mark: str) -> Wish:

@@ -316,7 +316,11 @@ def _forgotten(verdict: Verdict) -> list[str]:
         for connection in calls.connections.values()
         if connection.lost_at is None or connection.lost_at > end - _GONE_SECONDS
     }
-    opened = [one.session for one in calls.log.values() if one.about == OPENED]
+    opened = [
+        one.session
+        for one in calls.log.values()
+        if one.about == OPENED and one.at < end - _GONE_SECONDS
+    ]
     return [
         f"liveness: session 0x{session:x} outlives its client"
         for session in opened
