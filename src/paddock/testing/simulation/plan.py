@@ -61,7 +61,10 @@ _READS: Final = ("get", "exists", "children", "children2")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One call. `flags` are those of a create; a version is -1 for any."""
+    """One call. `flags` are those of a create; a version is -1 for any.
+
+    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight.
+    """
 
     name: str
     path: str = "/"
@@ -190,10 +193,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
     name = draw.choice(
         ("create", "create", "create", "set", "set", "set", "delete", "get", "get", "exists",
          "children", "children2", "sync", "multi", "ephemeral", "sequential", "add_watch",
-         "remove_watches", "ephemerals", "multi_read", "container", "close")
+         "remove_watches", "ephemerals", "multi_read", "container", "close", "hop")
     )  # fmt: skip
-    if name == "close" and draw.random() < 0.7:
+    if name == "close" and draw.random() < 0.5:
         name = "get"
+    if name == "hop":
+        return Wish(name)
     if name == "ephemeral":
         return Wish("create", draw.choice(("/e1", "/e2", "/a/e", "/c/e")), mark, flags=1)
     if name == "sequential":

@@ -129,7 +129,12 @@ class RawClient:
     async def _issue(self, burst: Burst) -> None:
         link = await self._connected()
         for wish in burst.wishes:
-            self._send(link, wish)
+            if wish.name == "hop":
+                # To the next server, with its session, and without waiting for anything.
+                link.close()
+                link = await self._connected()
+            else:
+                self._send(link, wish)
         await link.settled()
         if any(wish.name == "close" for wish in burst.wishes):
             self._begin_anew()
