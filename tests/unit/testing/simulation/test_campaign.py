@@ -1,13 +1,15 @@
 """Campaigns: many seeds, resumable, with a table."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from paddock.state.watches import Watches
 from paddock.testing.simulation import campaign as module
 from paddock.testing.simulation.campaign import TO_BE_SEEN, WORLDS_FOR_COVERAGE, Campaign, main
+from paddock.testing.simulation.plan import Plan
+from paddock.testing.simulation.world import Result, run_world
 
 
 def test_a_campaign_runs_its_seeds_and_shows_a_table(
@@ -25,11 +27,13 @@ def test_a_campaign_goes_on_where_it_was(
 ) -> None:
     arguments = ["--servers", "1", "--state", str(tmp_path / "state.json")]
     assert main(["--seeds", "1:3", *arguments]) == 0
-    ran = []
-    original = module.run_world
-    monkeypatch.setattr(
-        module, "run_world", lambda plan: (ran.append(plan.seed), original(plan))[1]
-    )
+    ran: list[int] = []
+
+    def run_noted(plan: Plan) -> Result:
+        ran.append(plan.seed)
+        return run_world(plan)
+
+    monkeypatch.setattr(module, "run_world", run_noted)
     assert main(["--seeds", "1:4", *arguments]) == 0
     assert ran == [3]
     assert "3 worlds" in capsys.readouterr().out
@@ -38,7 +42,10 @@ def test_a_campaign_goes_on_where_it_was(
 def test_a_failing_world_is_kept_with_its_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Watches, "publish", lambda self, changes: None)
+    def run_badly(plan: Plan) -> Result:
+        return replace(run_world(plan), failures=["as the test wants it"])
+
+    monkeypatch.setattr(module, "run_world", run_badly)
     arguments = ["--seeds", "2:3", "--servers", "1", "--no-shrinking"]
     assert main([*arguments, "--failures", str(tmp_path)]) == 1
     assert "seed 2 fails" in capsys.readouterr().out
