@@ -178,14 +178,16 @@ class Cluster:
             await asyncio.sleep(_GROUP_PAUSE)
 
     async def leave(self) -> None:
-        """Hand our sessions on, and be no member any more."""
+        """Hand our sessions on, be no member any more, and follow the log no more."""
         if self._duty is not None:
             await self._duty.stop()
             self._duty = None
         if self._membership is not None:
-            await self._membership.leave()
-            if not self.has_wrong_state:
+            has_left = await self._membership.leave()
+            if has_left and not self.has_wrong_state:
                 self._former.clear()
+        if self._start is not None:
+            await self._start.log.close()
 
     async def close(self) -> None:
         """Follow the log no more, and let go of everything."""

@@ -120,20 +120,28 @@ class Membership:
         await self._join(replaces)
         self._look_later()
 
-    async def leave(self) -> None:
-        """Leave the service, and wait until that has come out of the log, or the lease is over."""
+    async def leave(self) -> bool:
+        """Leave the service, and wait until that has come out of the log, or the lease is over.
+
+        Returns whether we have surely left.
+        """
         self._stopping = True
         if self._return is not None:
             self._return.cancel()
             await asyncio.wait([self._return])
+        has_left = False
         if self.number and not self._lease.is_over():
             departure = AwaitedOutcome()
             self._core.proposer.submit(Entry(LEAVE, b""), departure)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._lease.left()):
-                    await departure.wait()
+                    has_left = await departure.wait() is not None
+        # What is in flight may still come out, and has no submitter any more.
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
         self.stop()
+        return has_left
 
     def stop(self) -> None:
         """Do nothing any more."""

@@ -39,6 +39,8 @@ _DEFAULT_ADMIN_PORT: Final = 8080
 _LISTEN_BACKLOG: Final = 1024
 # A shorter lease would end while etcd elects a leader.
 _LEASE_SECONDS_MIN: Final = 4.0
+# etcd takes requests of 1.5 MiB: one of ours, with identities and what was gathered before it.
+SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A session timeout that follows from the tick time.
 _FROM_TICK: Final = -1
 _STORE_TYPE: Final = one_of(
@@ -632,6 +634,13 @@ class ServerConfig:
             raise ConfigError(
                 "etcd:// is not secured, and no certificates are used: write etcds://",
                 ("shared_log", "etcd_ca_file", "etcd_cert_file"),
+            )
+
+        if self.shared_log is not None and self.max_frame_bytes > SHARED_FRAME_BYTES_MAX:
+            raise ConfigError(
+                f"a server that shares a log takes requests of at most {SHARED_FRAME_BYTES_MAX}"
+                " bytes, because etcd takes no more than 1.5 MiB",
+                ("shared_log", "max_frame_bytes"),
             )
 
     def answers_word(self, word: str) -> bool:

@@ -250,7 +250,9 @@ _ALL_PATHS: Final = (
 
 def run_world(plan: Plan) -> Result:
     """Run a world to its end, and judge it."""
-    logging.getLogger("paddock").setLevel(logging.CRITICAL + 1)
+    said = logging.getLogger("paddock")
+    level = said.level
+    said.setLevel(logging.CRITICAL + 1)
     loop = WorldLoop()
     loop.set_debug(False)
     # What is collected when depends on what else the process has done.
@@ -270,6 +272,7 @@ def run_world(plan: Plan) -> Result:
         asyncio.set_event_loop(None)
         loop.close()
         gc.enable()
+        said.setLevel(level)
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
