@@ -99,6 +99,11 @@ class SharedStart:
         replica.sharing = records
         await self.log.follow(records, records.position())
         await replica.catch_up()
+        if replica.failure is not None:
+            reason = str(replica.failure) or type(replica.failure).__name__
+            raise LogCorruptError(f"the log cannot be applied: {reason}") from replica.failure
+        if records.failure is not None:
+            raise records.failure
         return replica, records
 
     def _cached_state(self, service: bytes) -> StateMachine | None:
