@@ -272,7 +272,9 @@ class Server:
         if self._on_fatal is not None:
             self._on_fatal()
         core = self._core
-        assert core is not None
+        if core is None:
+            # Who starts it is told.
+            return
         core.is_open = False
         if self._listener is not None:
             self._listener.close()

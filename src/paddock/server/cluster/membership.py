@@ -300,7 +300,7 @@ class Membership:
         self._timer = self._loop.call_later(self._lease.seconds * _LOOK, self._look)
 
     def _look(self) -> None:
-        if self._stopping:
+        if self._stopping or self._core.replica.is_dead():
             return
         if self.number and not self.is_joining:
             if self._lease.is_over():
@@ -366,7 +366,7 @@ class Membership:
         core.proposer.abandon()
         core.lifecycle.release()
         core.is_read_only = core.config.read_only_mode_enabled
-        if not for_good:
+        if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:

@@ -102,8 +102,11 @@ class SharedStart:
         on_fatal, replica.on_fatal = replica.on_fatal, failures.append
         await self.log.follow(records, records.position())
         await replica.catch_up()
-        if failures:
-            raise LogError(f"the log cannot be applied: {failures[0]}")
+        if replica.failure is not None:
+            reason = str(replica.failure) or type(replica.failure).__name__
+            raise LogCorruptError(f"the log cannot be applied: {reason}") from replica.failure
+        if records.failure is not None:
+            raise records.failure
         replica.on_fatal = on_fatal
         return replica, records
 

@@ -142,8 +142,9 @@ class Replica:
         self._told: deque[tuple[PendingBatch | None, str]] = deque()
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
-        # Whether the state was given up: it is not what the log says.
+        # Whether the state was given up, because it is not what the log says; and why.
         self._is_dead = False
+        self.failure: BaseException | None = None
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
         self._dirty: list[Submitter] = []
@@ -240,6 +241,7 @@ class Replica:
         """Stop for good: this machine is not enough for what the log holds."""
         self._reserve = b""
         self._is_dead = True
+        self.failure = error
         self._applying = None
         self._told.clear()
         self._between = []
