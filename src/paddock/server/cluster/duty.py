@@ -85,6 +85,8 @@ class Duty:
                 try:
                     await self._look()
                 except ManifestReplacedError as error:
+                    # Another server was on duty meanwhile: what we know of etcd is out of date.
+                    self.manifest = None
                     logger.info("a snapshot for etcd was given up: %s", error)
                 except LogError as error:
                     logger.error("no snapshot was written to etcd: %s", error)
@@ -106,11 +108,7 @@ class Duty:
         size = self._replica.applied_bytes * batches // seen
         if self.wants_snapshot or due(size, batches, 0 if last is None else last.size):
             self.wants_snapshot = False
-            try:
-                self.manifest = await self._upload()
-            except ManifestReplacedError:
-                self.manifest = None
-                raise
+            self.manifest = await self._upload()
             await self._trim(self.manifest)
 
     async def _upload(self) -> Manifest:
