@@ -51,15 +51,19 @@ async def finalize(store: Store, keys: Keys, caller: Caller) -> tuple[int, int]:
     return former, RULES
 
 
-async def begin_epoch(store: Store, keys: Keys, caller: Caller, wait_seconds: float) -> int:
+async def begin_epoch(
+    store: Store, keys: Keys, caller: Caller, wait_seconds: Callable[[Member], float]
+) -> int:
     """Begin a new epoch of zxids while no server runs; return the zxid.
 
-    Members that have not left are waited for, and then deposed: their sessions get the next server
-    that joins. Raises LogError if one of them is alive.
+    Members that have not left are waited for, each for `wait_seconds`, at least its lease; then
+    they are deposed, and their sessions get the next server that joins. Raises LogError if one of
+    them is alive.
     """
     state = await load_service(store, keys)
     async with Visitor(store, keys, state, caller) as visitor:
-        if visitor.roster.members and (alive := await visitor.speaker(wait_seconds)) is not None:
+        seconds = max(map(wait_seconds, visitor.roster.members.values()), default=0.0)
+        if seconds and (alive := await visitor.speaker(seconds)) is not None:
             raise LogError(f"{describe(alive)} is alive: stop all servers first")
         async with visitor.membership():
             for member in list(visitor.roster.members.values()):
