@@ -40,7 +40,7 @@ _LISTEN_BACKLOG: Final = 1024
 # With what comes with it in a batch, a longer request would be too large for etcd.
 _SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A shorter lease would end while etcd elects a leader.
-_LEASE_SECONDS_MIN: Final = 4.0
+LEASE_SECONDS_MIN: Final = 4.0
 # etcd takes requests of 1.5 MiB: one of ours, with identities and what was gathered before it.
 SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A session timeout that follows from the tick time.
@@ -577,7 +577,7 @@ class ServerConfig:
     @property
     def lease_seconds(self) -> float:
         """How long a server of several may serve without the log; called T in the design."""
-        return max(_LEASE_SECONDS_MIN, self.sync_limit * self.tick_time_ms / 1000)
+        return max(LEASE_SECONDS_MIN, self.sync_limit * self.tick_time_ms / 1000)
 
     @property
     def admin_address(self) -> tuple[str, int] | None:

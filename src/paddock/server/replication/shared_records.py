@@ -124,13 +124,13 @@ class SharedRecords(Sharing):
         if is_heard and self.members is not None:
             self.members.heard(boot, record.index)
         batch.is_ours = boot == self.boot
-        batch.size = sum([len(payload) for _, payload in released])
+        batch.size = sum([len(payload) for _, payload, _ in released])
         if released:
             self._machine.begin_batch(boot)
-        for number, payload in released:
+        for number, payload, index in released:
             if not batch.is_ours:
                 if payload:
-                    batch.entries += self._decode(record.index, boot, payload)
+                    batch.entries += self._decode(index, boot, payload)
                 continue
             self._numbers.append(number)
             ours = proposals.claim(number, now)
