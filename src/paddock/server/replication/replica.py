@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from paddock.log.interface import Log, LogCorruptError, Record
+from paddock.log.interface import Log, Record
 from paddock.server.replication.notices import Notices
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.statistics import Statistics
@@ -298,7 +298,8 @@ class Replica:
                     self.replay.index = self.applied
                     batch.entries = self.replay.open(batch.record)
                     batch.record = None
-            except (MemoryError, RecursionError, LogCorruptError) as error:
+            except Exception as error:
+                # Whatever it is: nothing behind it could be applied.
                 self.fail(error)
                 return
             if self.sharing is None:
@@ -315,7 +316,8 @@ class Replica:
             return
         try:
             self._apply_some(batch)
-        except (MemoryError, RecursionError, MachineFailure) as error:
+        except Exception as error:
+            # A defect of ours, too: the rest of the batch would wait for ever, and all behind it.
             self.fail(error)
 
     def _apply_some(self, batch: PendingBatch) -> None:

@@ -131,3 +131,32 @@ async def test_a_start_ends_if_the_log_has_what_it_cannot_read() -> None:
         async with asyncio.timeout(10 * T):
             await stage.start("c")
     await stage.stop()
+
+
+@in_virtual_time
+async def test_a_server_that_fails_in_an_unforeseen_way_at_a_record_ends() -> None:
+    async with staged("a", "b") as stage:
+
+        def heard(boot: bytes, index: int) -> None:
+            raise ValueError("a defect")
+
+        core = stage.core(stage.servers["a"])
+        stage.cluster(stage.servers["a"]).membership.heard = heard  # type: ignore[method-assign]
+        await asyncio.sleep(T)
+        # Otherwise it would apply nothing any more, and say nothing.
+        assert core.replica.is_dead()
+
+
+@in_virtual_time
+async def test_a_server_that_fails_in_an_unforeseen_way_at_an_entry_ends() -> None:
+    async with staged("a", "b") as stage, connect(stage, "b") as client:
+
+        def entry_applied() -> None:
+            raise ValueError("a defect")
+
+        core = stage.core(stage.servers["a"])
+        assert core.replica.sharing is not None
+        core.replica.sharing.entry_applied = entry_applied  # type: ignore[method-assign]
+        await client.create("/n")
+        await asyncio.sleep(T)
+        assert core.replica.is_dead()
