@@ -76,6 +76,11 @@ def test_a_client_survives_the_kill_of_each_member_it_comes_to(
 
 
 @pytest.mark.judge
+@pytest.mark.parametrize(
+    "several",
+    ["ensemble", pytest.param("cluster", marks=[pytest.mark.cluster, pytest.mark.long])],
+    indirect=True,
+)
 def test_a_client_leaves_each_member_that_hangs_by_its_own_clock(
     several: Ensemble, folder: str
 ) -> None:

@@ -38,7 +38,8 @@ FAILURES = Page("docs/how-to/survive-failures.md")
 SIZE = Page("docs/how-to/size-a-cluster.md")
 
 ENDPOINTS = "10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379"
-QUICK = ("--tick-time-ms", "500", "--port", "0")
+# A lease that no busy machine loses.
+OPTIONS = ("--sync-limit", "10", "--port", "0")
 UNIT = (ROOT / "packaging" / "systemd" / "paddock@.service").read_text(encoding="utf-8")
 
 
@@ -54,7 +55,7 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
 @contextlib.contextmanager
 def member(log: str, *arguments: str) -> Iterator[Running]:
     """Run a server, which leaves the service at the end of the scope."""
-    with serving("--log", log, *QUICK, *arguments) as running:
+    with serving("--log", log, *OPTIONS, *arguments) as running:
         yield running
         if running.process.poll() is None:
             running.stop()
@@ -167,7 +168,7 @@ def test_the_commands_of_an_operator_say_what_the_page_says(etcd: Etcd, tmp_path
     arguments = serve.text.split()
     assert arguments[:2] == ["paddock", "serve"]
     arguments = [one.replace(ENDPOINTS, etcd.endpoint) for one in arguments[2:]]
-    with serving(*arguments, *QUICK) as server, member(url) as other:
+    with serving(*arguments, *OPTIONS) as server, member(url) as other:
         with member(url, "--advertise", "10.0.0.3:2181"):
             pass
         hosts = ",".join(f"127.0.0.1:{one.address[1]}" for one in (server, other))
@@ -206,7 +207,7 @@ def test_a_single_server_moves_and_back(etcd: Etcd, tmp_path: Path) -> None:
             await reader.do(ONE.every_block()[2], ONE.name)
 
     asyncio.run(go_back())
-    with serving("--data", tmp_path / "single", *QUICK) as single:
+    with serving("--data", tmp_path / "single", *OPTIONS) as single:
         with wire.connect(single.address) as client:
             assert client.call(rq.exists("/n0")).err == Code.OK
 

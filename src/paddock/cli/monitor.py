@@ -121,6 +121,16 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     return figures
 
 
+async def mntr_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> dict[str, str]:
+    """Return what `mntr` says, by name; nothing if the server does not answer it."""
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, "mntr", tls)
+    except OSError:
+        return {}
+    return dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
+
+
 async def build_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
     """Return the build of a Paddock server, if it answers `envi`: "compiled" or "pure Python"."""
     try:

@@ -4,7 +4,8 @@ A restore through the control socket stops the server as usual, swaps the data, 
 server. Clients see a short outage. If the new state cannot be served, the old one is restored.
 
 A server whose shared log was trimmed before it had read it is replaced as well: the next one begins
-with a snapshot. Any other loss of the log ends the process.
+with a snapshot. So is one whose state was found to be wrong. Any other loss of the log ends the
+process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.storage.layout import Claim
+from paddock.storage.replay import OtherStateError
 from paddock.storage.state_swap import StateSwap, is_staged, swap_state, undo_swap
 
 T = TypeVar("T")
@@ -35,6 +37,10 @@ logger: Final = logging.getLogger(__name__)
 
 # Seconds that a restore through the admin server has to finish when the process stops.
 _RESTORE_GRACE: Final = 5.0
+
+
+# How often a state may be found wrong and be loaded anew.
+_DROPPED_MAX: Final = 3
 
 
 class Supervisor:
@@ -63,6 +69,8 @@ class Supervisor:
         # Why no server could be started.
         self._failure: BaseException | None = None
         self._replacement: asyncio.Task[None] | None = None
+        # How often the state was dropped, because other servers had another one.
+        self._states_dropped = 0
 
     @property
     def address(self) -> tuple[str, int]:
@@ -117,7 +125,9 @@ class Supervisor:
 
     def _lose(self, error: LogError) -> None:
         """Replace a server that lost its log, if the next one can do better."""
-        if isinstance(error, TrimmedError):
+        is_wrong = isinstance(error, OtherStateError)
+        self._states_dropped += is_wrong
+        if isinstance(error, TrimmedError) or (is_wrong and self._states_dropped <= _DROPPED_MAX):
             self._replacement = asyncio.get_running_loop().create_task(self._start_again())
         else:
             self._end(error)
@@ -173,8 +183,8 @@ class Supervisor:
         assert folder is not None, "without a folder there is no control socket"
         if self._config.shared_log is not None:
             raise ControlError(
-                "its state is in etcd, and its data folder only a cache: restore a backup into a"
-                " new service in etcd, and start servers on that"
+                "its state is in etcd, and its data folder only a cache: restore under a new name"
+                " there, with paddock restore FILE etcd://…/NEW, and start servers on that"
             )
         async with self._busy:
             if not isinstance(staged, str) or not is_staged(folder, staged):

@@ -41,6 +41,8 @@ EPOCH: Final = -19
 # A client's sync: takes no zxid, and answers with its body.
 SYNC: Final = -20
 FORGET: Final = -21
+# The digest that its proposer had at an index: has no effect, and takes no zxid.
+BALLOT: Final = -22
 
 # What the server's configuration says, stamped so that a replay does not depend on it.
 EXTENDED_TYPES: Final = 1

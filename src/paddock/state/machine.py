@@ -44,6 +44,7 @@ from paddock.protocol.requests import (
 from paddock.state import multi
 from paddock.state.entry import (
     ATTACH,
+    BALLOT,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -84,6 +85,7 @@ _DECISIONS: Final[dict[int, str]] = {
     EPOCH: "epoch",
     SYNC: "sync",
     FORGET: "forget",
+    BALLOT: "ballot",
 }
 
 
@@ -201,7 +203,7 @@ class StateMachine:
             if entry.time_ms < self.time_ms:
                 # Each server has a clock of its own.
                 entry.time_ms = self.time_ms
-        if operation <= ATTACH and operation >= FORGET:
+        if operation <= ATTACH and operation >= BALLOT:
             return self._decide(entry) if operation >= REAP else self._change_roster(entry)
         if entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms

@@ -1,4 +1,4 @@
-"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH and FORGET.
+"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH, FORGET and BALLOT.
 
 An entry is carried out or refused as a whole; a refused one has no effect, and its answer says
 why in words. EPOCH moves the zxid to the next epoch. A JOIN with a new address and a FORGET change
@@ -20,7 +20,7 @@ from typing import Final
 
 from paddock.errors import BAD_ARGUMENTS, MARSHALLING_ERROR, OK
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.state.entry import DEPOSE, EPOCH, FORGET, JOIN, LEAVE, RAISE_RULES, Entry
+from paddock.state.entry import BALLOT, DEPOSE, EPOCH, FORGET, JOIN, LEAVE, RAISE_RULES, Entry
 from paddock.state.epoch import next_epoch
 from paddock.state.roster import (
     DEPOSED,
@@ -31,6 +31,8 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    VOTED,
+    BallotRequest,
     DeposeRequest,
     JoinRequest,
     Roster,
@@ -73,6 +75,8 @@ class Membership:
                 self._raise_rules(Reader(entry.body).int32(), boot)
             elif operation == EPOCH:
                 zxid = self._begin_epoch(boot, zxid)
+            elif operation == BALLOT:
+                self._vote(BallotRequest.decode(entry.body), boot)
             else:
                 assert operation == FORGET
                 self._forget(Reader(entry.body).string().decode("utf-8", "replace"), boot)
@@ -182,6 +186,10 @@ class Membership:
         number = self.roster.members[boot].number
         self.changes.append(RosterChange(EPOCH_BEGUN, boot, number, 0, f"zxid 0x{zxid:x}"))
         return zxid
+
+    def _vote(self, ballot: BallotRequest, boot: bytes) -> None:
+        number = self.roster.members[boot].number
+        self.changes.append(RosterChange(VOTED, boot, number, ballot=ballot))
 
     def _forget(self, address: str, boot: bytes) -> None:
         roster = self.roster

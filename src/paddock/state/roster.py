@@ -40,6 +40,8 @@ REFUSED: Final = 4
 RULES_RAISED: Final = 5
 EPOCH_BEGUN: Final = 6
 FORGOTTEN: Final = 7
+# Nothing became of it: a member tells the digest that it had.
+VOTED: Final = 8
 
 
 @dataclass(slots=True)
@@ -117,6 +119,26 @@ class DeposeRequest:
         return cls.read(Reader(body))
 
 
+@dataclass(slots=True)
+class BallotRequest:
+    """The body of BALLOT."""
+
+    # The index, and the digest after it; -1 if that is not known any more.
+    index: int
+    digest: int
+
+    def encode(self) -> bytes:
+        writer = BytesWriter()
+        write_i64_be(writer, self.index)
+        write_i64_be(writer, self.digest)
+        return writer.getvalue()
+
+    @classmethod
+    def decode(cls, body: bytes) -> BallotRequest:
+        reader = Reader(body)
+        return cls(reader.int64(), reader.int64())
+
+
 def rules_body(rules: int) -> bytes:
     """Return the body of RAISE_RULES."""
     return rules.to_bytes(4, "big", signed=True)
@@ -132,7 +154,7 @@ def forget_body(address: str) -> bytes:
 class RosterChange:
     """What an entry made of the roster."""
 
-    __slots__ = ("boot", "heir", "kind", "number", "reason", "time_ms")
+    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "time_ms")
 
     def __init__(
         self,
@@ -142,6 +164,7 @@ class RosterChange:
         heir: int = 0,
         reason: str = "",
         time_ms: int = 0,
+        ballot: BallotRequest | None = None,
     ) -> None:
         self.kind = kind
         # The member that it is about; 0 as number if it never became one.
@@ -153,6 +176,8 @@ class RosterChange:
         self.reason = reason
         # What the clock of a joiner said, for the others to compare; 0 otherwise.
         self.time_ms = time_ms
+        # What the member has told; None if it is not that.
+        self.ballot = ballot
 
 
 class Member:
@@ -190,9 +215,9 @@ class Member:
         self.next = next
         # The index of its last batch that was released or held.
         self.last_index = last_index
-        # Batches that came before their turn. Invariant: their numbers are above `next`, and below
-        # `next + HELD_MAX`.
-        self.held: dict[int, bytes] = {}
+        # Batches that came before their turn, and their indices. Invariant: their numbers are above
+        # `next`, and below `next + HELD_MAX`.
+        self.held: dict[int, tuple[bytes, int]] = {}
         self.rules_max = rules_max
         self.address = address
         self.settings = settings
@@ -226,8 +251,11 @@ class Roster:
 
     def take(
         self, index: int, revision: int, boot: bytes, number: int, payload: bytes
-    ) -> list[tuple[int, bytes]]:
-        """Take the next record; return what is to be applied now, as (number, payload)."""
+    ) -> list[tuple[int, bytes, int]]:
+        """Take the next record; return what is to be applied now, as (number, payload, index).
+
+        The index is where it stands in the log: an earlier one than this record's if it was held.
+        """
         assert index > self.index, "records are taken in the order of the log"
         self.index = index
         self.revision = revision
@@ -238,7 +266,7 @@ class Roster:
         member = self.members.get(boot)
         if member is None:
             if number == 0 and boot not in self.ended and _is_join(payload):
-                return [(number, payload)]
+                return [(number, payload, index)]
             return []
         ahead = number - member.next
         if ahead < 0 or ahead >= HELD_MAX or number in member.held:
@@ -248,13 +276,13 @@ class Roster:
             # What a batch begins with: the index that its proposer had applied.
             member.lag = index - min(max(read_i64_be(payload, 0), 0), index)
         if ahead > 0:
-            member.held[number] = payload
+            member.held[number] = payload, index
             self.held_count += 1
             return []
-        released = [(number, payload)]
+        released = [(number, payload, index)]
         number += 1
         while number in member.held:
-            released.append((number, member.held.pop(number)))
+            released.append((number, *member.held.pop(number)))
             self.held_count -= 1
             number += 1
         member.next = number

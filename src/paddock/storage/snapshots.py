@@ -41,6 +41,8 @@ _COVERED_OFFSET: Final = 4  # where the part of a frame starts that its checksum
 _COUNT: Final = struct.Struct(">Q")
 _KIND_CHUNK: Final = 1
 _KIND_END: Final = 2
+# The end of the name of a snapshot that is not to be used.
+_ASIDE: Final = ".aside"
 _NAME: Final = re.compile(r"(\d{20})\.snapshot")
 
 CHUNK_BYTES_MAX: Final = (1 << 32) - 1
@@ -204,6 +206,20 @@ class SnapshotStore:
             else:
                 return Newest(Snapshot(index, path), tuple(damaged))
         return Newest(None, tuple(damaged))
+
+    def set_aside(self) -> None:
+        """Rename all snapshots, so that none is used any more; those renamed before are removed.
+
+        Raises LogError.
+        """
+        try:
+            for former in self._folder.glob(f"*{_ASIDE}"):
+                self._disk.remove(former)
+            for _, path in snapshot_files(self._folder):
+                self._disk.rename(path, path.with_name(path.name + _ASIDE))
+            self._disk.sync_folder(self._folder)
+        except OSError as error:
+            raise LogError(f"{self._folder}: snapshots cannot be set aside: {error}") from error
 
     def purge(self, keep: int) -> int:
         """Remove all but the newest `keep` snapshots; return up to where the log may be purged.

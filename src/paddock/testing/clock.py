@@ -26,6 +26,7 @@ import selectors
 import socket
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from contextvars import Context
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 from paddock.testing.network import VirtualNetwork
@@ -90,11 +91,17 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def _clock_resolution(self, _: float) -> None:
         """Asyncio sets that of the real clock."""
 
-    def call_later(self, delay: float, *arguments: Any, **named: Any) -> asyncio.TimerHandle:
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
         """Call something later; no delay is so short that it would be lost by rounding."""
         if delay > 0:
             delay = max(delay, _DELAY_MIN)
-        return super().call_later(delay, *arguments, **named)
+        return super().call_later(delay, callback, *args, context=context)
 
     def stall(self, seconds: float) -> None:
         """Let time pass in which the loop does nothing, as on a machine that is too busy."""

@@ -18,12 +18,12 @@ from tests.support.command import COMMAND, DEADLINE_S, Running, ended, refusal, 
 from tests.support.etcd import Etcd
 from tests.support.judges import skip_or_fail
 from tests.support.records import Code
-from tests.support.server import ServerMissingError
+from tests.support.server import ServerMissingError, free_ports
 
 pytestmark = pytest.mark.judge
 
-# The shortest lease that there is, 4 s.
-QUICK = ("--tick-time-ms", "500", "--port", "0")
+# A lease that no busy machine loses.
+OPTIONS = ("--sync-limit", "10", "--port", "0")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def log(etcd: Etcd, request: pytest.FixtureRequest) -> str:
 @contextlib.contextmanager
 def member(log: str, *arguments: str) -> Iterator[Running]:
     """Run a server, which leaves the service at the end of the scope."""
-    with serving("--log", log, *QUICK, *arguments) as running:
+    with serving("--log", log, *OPTIONS, *arguments) as running:
         yield running
         if running.process.poll() is None:
             running.stop()
@@ -63,18 +63,24 @@ def members_of(log: str) -> list[dict[str, object]]:
 
 
 def test_the_status_of_a_service_has_its_members_and_etcd(etcd: Etcd, log: str) -> None:
-    with member(log, "--advertise", "one:2181") as first, member(log):
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    asked = ("--port", str(port), "--advertise", address, "--four-letter-words", "mntr")
+    with member(log, *asked) as first, member(log):
         with wire.connect(first.address) as client:
             assert client.call(rq.create("/a")).err == Code.OK
             found = status_of(log)
-            assert (found["sessions"], found["nodes"], found["addresses"]) == (1, 5, ["one:2181"])
+            assert (found["sessions"], found["nodes"], found["addresses"]) == (1, 5, [address])
             one, two = members_of(log)
-            assert (one["address"], one["is_on_duty"], one["sessions"]) == ("one:2181", True, 1)
+            assert (one["address"], one["is_on_duty"], one["sessions"]) == (address, True, 1)
             assert (two["address"], two["is_on_duty"], two["sessions"]) == (None, False, 0)
+            # Of T, 20 s, 0.8 at the most.
+            assert isinstance(one["lease_left_ms"], int)
+            assert 0 < one["lease_left_ms"] <= 16_000
+            assert two["lease_left_ms"] is None
             text = success("cluster", "status", "--log", log)
-    assert re.search(
-        r"^member +1 on duty, one:2181, 1 session, lag \d+, version ", text, re.MULTILINE
-    )
+    says = rf"^member +1 on duty, {address}, 1 session, lag \d+, lease \d+ ms, version "
+    assert re.search(says, text, re.MULTILINE)
     assert re.search(rf"^etcd +{etcd.endpoint}, version 3\.\d", text, re.MULTILINE)
     # All have left, and are known no more.
     assert members_of(log) == []
@@ -132,6 +138,17 @@ def test_there_is_nothing_to_finalize_without_an_upgrade(log: str) -> None:
         )
 
 
+def test_the_largest_request_that_a_server_may_take_fits_into_etcd(log: str) -> None:
+    largest = 1 << 20
+    with member(log, "--max-frame-bytes", str(largest)) as server:
+        with wire.connect(server.address) as client:
+            # Beside the data a frame has the header, and the rest of the request.
+            spare = len(rq.create("/large").body) + 8
+            assert client.call(rq.create("/large", bytes(largest - spare))).err == Code.OK
+    said = refusal("serve", "--log", log, "--max-frame-bytes", str(largest + 1), status=2)
+    assert "takes requests of at most 1048576 bytes" in said
+
+
 def test_an_epoch_begins_only_when_no_server_runs(log: str) -> None:
     with member(log) as server:
         with wire.connect(server.address) as client:
@@ -178,7 +195,7 @@ def test_a_batch_is_skipped_unless_a_server_has_applied_it(etcd: Etcd, log: str)
 
 def test_a_data_folder_becomes_a_service_with_its_sessions(tmp_path: Path, log: str) -> None:
     data = tmp_path / "data"
-    with serving("--data", data, *QUICK) as single, wire.connect(single.address) as client:
+    with serving("--data", data, *OPTIONS) as single, wire.connect(single.address) as client:
         assert client.call(rq.create("/kept", b"data")).err == Code.OK
         assert client.call(rq.create("/mine", flags=1)).err == Code.OK
         zxid = client.call(rq.exists("/mine")).zxid
@@ -230,7 +247,7 @@ def test_a_service_is_backed_up_while_it_runs_and_restored_under_a_new_name(
     # And into the folder of a single server, with the same backup.
     success("restore", file, tmp_path / "data")
     with (
-        serving("--data", tmp_path / "data", *QUICK) as single,
+        serving("--data", tmp_path / "data", *OPTIONS) as single,
         wire.connect(single.address) as one,
     ):
         assert one.call(rq.get_data("/kept")).data == b"data"

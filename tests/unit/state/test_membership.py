@@ -17,6 +17,7 @@ from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
+    BALLOT,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -39,6 +40,8 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    VOTED,
+    BallotRequest,
     DeposeRequest,
     RosterChange,
     forget_body,
@@ -463,3 +466,19 @@ class TestDigest:
         assert world.machine.sessions.by_id[client.session].owner == 0
         with pytest.raises(AssertionError):
             StateMachine().shared_digest()
+
+
+class TestBallot:
+    def test_it_is_told_and_changes_nothing(self, state: SharedState) -> None:
+        before = state.machine.zxid
+        ballot = BallotRequest(7, 1 << 62)
+        (outcome,) = state.commit(B, Entry(BALLOT, ballot.encode()))
+        assert (outcome.error, outcome.zxid, outcome.body) == (OK, before, b"")
+        (change,) = state.changes()
+        assert told(change) == (VOTED, B, 2, 0)
+        assert change.ballot == ballot
+
+    def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
+        (outcome,) = state.commit(B, Entry(BALLOT, b"\0"))
+        assert outcome.error == MARSHALLING_ERROR
+        assert state.changes() == []

@@ -278,3 +278,19 @@ def test_purge_that_the_disk_refuses_is_reported(tmp_path: Path) -> None:
 def test_folder_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="cannot be opened"):
         SnapshotStore(tmp_path / "missing")
+
+
+def test_snapshots_that_are_set_aside_are_not_used_and_the_last_ones_are_kept(
+    tmp_path: Path,
+) -> None:
+    store = SnapshotStore(tmp_path)
+    for index in (10, 20):
+        store_snapshot(store, index, [b"wrong"])
+    store.set_aside()
+    assert store.newest().snapshot is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"{index:020d}.snapshot.aside" for index in (10, 20)
+    ]
+    store_snapshot(store, 30, [b"wrong again"])
+    store.set_aside()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{30:020d}.snapshot.aside"]

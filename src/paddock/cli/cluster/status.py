@@ -1,21 +1,30 @@
 """What `paddock cluster status` says: of the service, its log, its members, and of etcd.
 
-`--quick` says what etcd knows without reading the state: all but members, nodes and sessions.
+`--quick` says what etcd knows without reading the state: all but members, nodes and sessions. What
+only a server knows, how long its lease still lasts and how old the snapshot is, is asked for with
+`mntr`, where a member advertises an address; it is None if that does not answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from paddock.cli.cluster.log_options import SharedLogOptions
-from paddock.cli.output import counted, size_text
+from paddock.cli.monitor import mntr_of
+from paddock.cli.output import counted, duration_text, size_text
+from paddock.client.session.hosts import parse_hosts
+from paddock.errors import PaddockError
 from paddock.log.etcd.manifest import Manifest, read_manifest
 from paddock.log.etcd.service import find_service, service_path
 from paddock.log.etcd.store import Status
 from paddock.log.interface import LogError
 from paddock.state.machine import StateMachine
 from paddock.storage.cluster.shared_state import load_service
+
+# A server that does not answer must not hold up the rest for long.
+_MNTR_SECONDS: Final = 2.0
 
 
 async def cluster_status(log: SharedLogOptions, *, quick: bool) -> dict[str, Any]:
@@ -38,6 +47,7 @@ async def cluster_status(log: SharedLogOptions, *, quick: bool) -> dict[str, Any
                 "skipped": sorted(found.head.skipped),
                 **_state(found.machine),
             }
+            await _ask_members(state["members"])
     return {
         "name": log.url.name,
         "id": service.id.hex(),
@@ -55,6 +65,9 @@ def status_lines(found: dict[str, Any]) -> list[str]:
     if snapshot is not None:
         size = size_text(snapshot["bytes"])
         stands = f"at {snapshot['index']}, {snapshot['behind']} behind, {size}"
+        duty = next((one for one in found.get("members", ()) if one["is_on_duty"]), None)
+        if duty is not None and duty["snapshot_age"] is not None:
+            stands += f", {duration_text(duty['snapshot_age'])} old"
     lines = [
         ("service", f"{found['name']}, id {found['id']}"),
         ("index", str(found["index"])),
@@ -117,6 +130,24 @@ def _state(machine: StateMachine) -> dict[str, Any]:
     }
 
 
+async def _ask_members(members: list[dict[str, Any]]) -> None:
+    """Add what they say themselves."""
+    for one, rows in zip(members, await asyncio.gather(*map(_mntr, members)), strict=True):
+        for name in ("lease_left_ms", "snapshot_age"):
+            said = rows.get(f"zk_cluster_{name}", "")
+            one[name] = int(said) if said.isdigit() else None
+
+
+async def _mntr(member: dict[str, Any]) -> dict[str, str]:
+    if member["address"] is None:
+        return {}
+    try:
+        (host,), _ = parse_hosts(member["address"])
+    except (PaddockError, ValueError):
+        return {}
+    return await mntr_of(host, None, _MNTR_SECONDS)
+
+
 def _etcd(endpoint: str, status: Status | None, problem: str) -> dict[str, Any]:
     if status is None:
         return {"endpoint": endpoint, "problem": problem}
@@ -138,6 +169,7 @@ def _member_line(member: dict[str, Any]) -> str:
             member["address"],
             counted(member["sessions"], "session"),
             f"lag {member['lag']}",
+            None if member["lease_left_ms"] is None else f"lease {member['lease_left_ms']} ms",
             f"version {member['version']}",
         )
     )

@@ -70,7 +70,9 @@ def up(folder: Path, port: int | None, servers: int, config: Path | None) -> Non
 def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
     """Show a service in etcd: its log, its members, and how etcd is.
 
-    Servers need not run. Status 1 says that a member of etcd does not answer, or is full.
+    Servers need not run. Those that advertise an address, and have mntr in their
+    4lw.commands.whitelist, are asked for their lease. Status 1 says that a member of etcd does not
+    answer, or is full.
     """
     from paddock.cli.cluster.status import cluster_status, status_lines
 
@@ -127,22 +129,27 @@ def finalize(log: SharedLogOptions) -> None:
     "wait_seconds",
     metavar="SECONDS",
     type=NumberRange(min=0, max=3600),
-    default=10.0,
-    show_default=True,
-    help="How long servers that have not left must be silent: at least their lease.",
+    help="How long servers that have not left must be silent.  [default: their lease]",
 )
-def epoch(log: SharedLogOptions, wait_seconds: float) -> None:
+def epoch(log: SharedLogOptions, wait_seconds: float | None) -> None:
     """Begin a new epoch of zxids, after etcd was restored from a backup.
 
     It must be run before a server is started: without it, zxids that clients have seen would be
     used again. No server may run.
     """
+    from paddock.server.cluster.shared_settings import lease_seconds
+    from paddock.server.config.config import LEASE_SECONDS_MIN
+    from paddock.state.roster import Member
     from paddock.storage.cluster import operations
+
+    def wait(member: Member) -> float:
+        if wait_seconds is not None:
+            return wait_seconds
+        return lease_seconds(member.settings, LEASE_SECONDS_MIN)
 
     async def work() -> int:
         async with log.store() as store:
-            caller = log.caller("epoch")
-            return await operations.begin_epoch(store, log.keys, caller, wait_seconds)
+            return await operations.begin_epoch(store, log.keys, log.caller("epoch"), wait)
 
     click.echo(f"the service goes on at zxid 0x{run(work):x}")
 

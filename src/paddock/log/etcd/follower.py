@@ -217,8 +217,6 @@ class Follower:
     async def _take(self, record: Record) -> None:
         self._heard_at = self._loop.time()
         last = self._last
-        if record.revision <= last.revision:
-            return
         if record.index != last.index + 1:
             raise _MissedError(f"record {record.index} follows {last.index}")
         self._proposals.arrived(record)

@@ -56,7 +56,8 @@ def monitor_rows(view: ClusterView) -> dict[str, str | int | float]:
         "cluster_etcd_database_bytes": log.database_bytes,
         "cluster_etcd_used_bytes": log.used_bytes,
         "cluster_etcd_quota_bytes": log.quota_bytes,
-        "cluster_writes_refused": int(log.is_tight or log.is_full),
+        "cluster_writes_refused": int(log.is_tight or log.is_full or view.is_disputed()),
+        "cluster_states_differ": int(view.is_disputed()),
     }
 
 
@@ -92,6 +93,7 @@ def cluster_status(core: Core, view: ClusterView) -> dict[str, object]:
         "is_read_only": core.is_read_only and not core.is_open,
         "is_on_duty": view.is_on_duty(),
         "lease_left": round(view.lease_seconds_left(), 3),
+        "is_disputed": view.is_disputed(),
         "rules": view.rules(),
         "members": [_member(one) for one in view.members()],
         "addresses": view.addresses(),

@@ -32,7 +32,7 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
 from paddock.server.sessions.reaper import Reaper
-from paddock.storage.replay import Replay
+from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.snapshots import SnapshotStore
 
 # How many clients are disconnected at once when the server stops, at least; in how many groups, at
@@ -67,6 +67,8 @@ class Cluster:
         self._keys = Keys(config.shared_log.name)
         self._random_bytes = random_bytes
         self._former = FormerBoot(folder)
+        # Whether the state was found to be wrong, so that nothing of it may be kept.
+        self.has_wrong_state = False
         self._start: SharedStart | None = None
         self._records: SharedRecords | None = None
         self._membership: Membership | None = None
@@ -127,6 +129,9 @@ class Cluster:
             core.wall_clock_ms,
             compacts=url.compacts,
         )
+        membership.disputes.on_outvoted = self._give_up_state
+        membership.disputes.on_upheld = self._renew_snapshot
+        self._duty.is_in_doubt = membership.disputes.is_open
         self._observe(core, membership, self._start.log.figures)
 
     def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
@@ -137,6 +142,9 @@ class Cluster:
         self._etcd = EtcdWatch(
             self._store, self._keys, pacing, self._config.etcd_quota_bytes, core.wall_clock_ms
         )
+        assert self._duty is not None
+        self._duty.is_pressed = self._etcd.is_tight
+        self._duty.room_bytes = self._etcd.room_bytes
         membership.on_look = Laggards(
             roster,
             pacing,
@@ -179,8 +187,10 @@ class Cluster:
         if self._duty is not None:
             await self._duty.stop()
             self._duty = None
-        if self._membership is not None and await self._membership.leave():
-            self._former.clear()
+        if self._membership is not None:
+            has_left = await self._membership.leave()
+            if has_left and not self.has_wrong_state:
+                self._former.clear()
         if self._start is not None:
             await self._start.log.close()
 
@@ -195,6 +205,18 @@ class Cluster:
         if self._start is not None:
             await self._start.log.close()
         await self._store.close()
+        if self.has_wrong_state and self._snapshots is not None:
+            self._snapshots.set_aside()
+
+    def _give_up_state(self, error: OtherStateError) -> None:
+        """End the boot at once: nothing of this state may be told to anybody."""
+        self.has_wrong_state = True
+        self.lease.end()
+        asyncio.get_running_loop().call_soon(self._fail, error)
+
+    def _renew_snapshot(self) -> None:
+        if self._duty is not None:
+            self._duty.wants_snapshot = True
 
     def _fail(self, error: LogError) -> None:
         """End the boot: the log cannot be followed any more."""
@@ -204,6 +226,8 @@ class Cluster:
             return
         if isinstance(error, TrimmedError):
             logger.warning("the log was trimmed before it was read: %s", error)
+        elif isinstance(error, OtherStateError):
+            logger.critical("%s", error)
         else:
             logger.critical("the log cannot be followed: %s", error)
         if self._membership is not None:

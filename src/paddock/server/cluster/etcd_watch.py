@@ -18,13 +18,15 @@ from paddock.log.etcd.manifest import Manifest, read_manifest
 from paddock.log.etcd.space import Space
 from paddock.log.etcd.store import Status, Store
 from paddock.log.interface import LogError
-from paddock.server.replication.pacing import Pacing
+from paddock.server.replication.pacing import TIGHT, Pacing
 
 logger: Final = logging.getLogger(__name__)
 
 # Seconds between two questions, and how many of them pass between two looks at the manifest.
 PAUSE: Final = 3.0
 _MANIFEST_EVERY: Final = 5
+# What is kept free for leases and deletes: one in so many bytes of the quota.
+_RESERVED_SHARE: Final = 20
 
 
 class EtcdWatch:
@@ -54,6 +56,17 @@ class EtcdWatch:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    def is_tight(self) -> bool:
+        """Return whether etcd has little room."""
+        return self.space.is_tight
+
+    def room_bytes(self) -> int | None:
+        """Return how many bytes may be written that are not needed for leases; None if unknown."""
+        if self.status is None:
+            return None
+        quota = self.space.quota_bytes
+        return max(quota - quota // _RESERVED_SHARE - self.status.used_bytes, 0)
+
     def snapshot_age_seconds(self) -> float:
         """Return how old the snapshot in etcd is; -1 if that is not known."""
         if self.manifest is None or not self.manifest.time_ms:
@@ -80,7 +93,8 @@ class EtcdWatch:
             )
         self.status = status
         was_tight = self.space.is_tight
-        is_tight = self._pacing.is_refusing = self.space.update(status)
+        is_tight = self.space.update(status)
+        self._pacing.restrain(TIGHT, is_tight)
         shown = {
             "database_bytes": status.database_bytes,
             "used_bytes": status.used_bytes,

@@ -22,6 +22,7 @@ from typing import Final
 
 from paddock.log.interface import LogError, SharedLog
 from paddock.server.cluster.announcer import Announcer
+from paddock.server.cluster.disputes import Disputes
 from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
@@ -33,6 +34,7 @@ from paddock.state.roster import (
     JOINED,
     LEFT,
     REFUSED,
+    VOTED,
     DeposeRequest,
     JoinRequest,
     Member,
@@ -101,6 +103,14 @@ class Membership:
         # Since when the work that one server does for all is ours; None while it is not.
         self._on_duty_since: float | None = None
         self.announcer = Announcer(self._roster, settings, core.wall_clock_ms)
+        assert core.proposer.pacing is not None
+        self.disputes = Disputes(
+            self._roster,
+            core.proposer.pacing,
+            records.digest_at,
+            self._propose_soon,
+            self.announcer.name,
+        )
         records.members = self
 
     # The life of a boot.
@@ -171,14 +181,22 @@ class Membership:
             self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
+            self.disputes.boot = change.boot
             self._core.lifecycle.adopt(change.number)
             self._settle(None)
         elif change.kind == REFUSED and change.boot == self._boot:
             self._settle(JoinRefusedError(change.reason))
         elif change.kind in (LEFT, DEPOSED):
             self._gone(change)
+        elif change.kind == VOTED:
+            assert change.ballot is not None
+            self.disputes.voted(change.boot, change.ballot)
+            return
         self._note_duty()
         self.announcer.tell(change, self.number, is_ours=change.boot == self._boot)
+
+    def differs(self, boot: bytes, index: int) -> None:
+        self.disputes.differs(boot, index)
 
     def _note_duty(self) -> None:
         if not self.is_on_duty():
@@ -189,6 +207,7 @@ class Membership:
     def _gone(self, change: RosterChange) -> None:
         self._heard.pop(change.boot, None)
         self._deposing.pop(change.boot, None)
+        self.disputes.gone(change.boot)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -196,6 +215,10 @@ class Membership:
             self._loop.call_soon(self.lose, "it was deposed")
         elif self.number and change.heir == self.number:
             self._core.lifecycle.adopt(self.number)
+
+    def _propose_soon(self, entry: Entry) -> None:
+        """Propose an entry when the batch is through that is being applied."""
+        self._loop.call_soon(self._core.proposer.submit, entry, Submitter())
 
     def _settle(self, error: LogError | None) -> None:
         joined, self._joined = self._joined, None
@@ -337,6 +360,7 @@ class Membership:
         self._lease.end()
         self.number = 0
         self._records.boot = b""
+        self.disputes.forget()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()

@@ -47,6 +47,9 @@ class ServiceView(ClusterView):
         assert lease is not None
         return lease.left()
 
+    def is_disputed(self) -> bool:
+        return self._membership.disputes.is_open()
+
     def rules(self) -> int:
         return self._roster.rules
 

@@ -90,6 +90,10 @@ class ClusterView:
         """Return for how long we may speak, if nothing renews the lease."""
         raise NotImplementedError
 
+    def is_disputed(self) -> bool:
+        """Return whether members have different states, and it is not decided who is right."""
+        raise NotImplementedError
+
     def rules(self) -> int:
         """Return the rules that entries are written under."""
         raise NotImplementedError

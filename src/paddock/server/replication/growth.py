@@ -1,6 +1,7 @@
-"""Which writes make the state larger: those that are refused while a shared log has no room.
+"""Which writes are refused where servers share a log: those that make the state larger.
 
-Deletes go on, and so does everything that a session needs, or a client could not even clean up.
+That is while the log has little room. Deletes go on, and so does everything that a session needs,
+or a client could not even clean up. While the servers' states differ, clients write nothing at all.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final
 
 from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError
+from paddock.server.replication.pacing import DISPUTED
 from paddock.state.entry import Entry
 from paddock.state.multi import read_steps
 
@@ -22,6 +24,16 @@ _GROWING: Final = frozenset(
         opcodes.SET_ACL,
     }
 )
+
+
+_CLIENTS: Final = _GROWING | {opcodes.DELETE, opcodes.DELETE_CONTAINER, opcodes.MULTI}
+
+
+def is_refused(entry: Entry, restraint: int) -> bool:
+    """Return whether an entry is refused, for one of the reasons of `pacing`."""
+    if restraint & DISPUTED:
+        return entry.operation in _CLIENTS
+    return grows(entry)
 
 
 def grows(entry: Entry) -> bool:

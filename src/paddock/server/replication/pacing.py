@@ -19,6 +19,11 @@ SHARED_BATCH_BYTES_MAX: Final = 64 << 10
 LAG_MAX: Final = 1_000
 """A member that is more records behind has writers held back."""
 
+# Why clients' writes are refused: etcd has little room, so that only what makes the state smaller
+# is accepted; or the members have different states, and nothing is.
+TIGHT: Final = 1
+DISPUTED: Final = 2
+
 # The commit time to begin with, and its limits, in seconds.
 _COMMIT_START: Final = 0.004
 _COMMIT_MIN: Final = 0.001
@@ -38,8 +43,8 @@ class Pacing:
         self.is_renewing = False
         # The entry that a new boot begins with, until it is proposed.
         self.joining: Entry | None = None
-        # Whether clients' writes are refused, unless they make the state smaller.
-        self.is_refusing = False
+        # Why clients' writes are refused, if they are: a sum of the reasons above.
+        self.restraint = 0
         # The pause between two batches; 0 for none.
         self.hold_seconds = 0.0
         self._now = now
@@ -47,6 +52,10 @@ class Pacing:
         # When the eldest entry came that has not been proposed.
         self._since: float | None = None
         self._proposed_at = now()
+
+    def restrain(self, reason: int, holds: bool) -> None:
+        """Note whether there is a reason to refuse clients' writes."""
+        self.restraint = self.restraint | reason if holds else self.restraint & ~reason
 
     def gathered(self) -> None:
         """Note that something waits to be proposed."""

@@ -8,7 +8,8 @@ rules:
 * As many batches are in flight as the log allows.
 * What the log surely did not write is refused. What it may have written is not answered at all:
   all clients are disconnected, and the log is recovered before anything else is proposed.
-* While a shared log has little room, what makes the state larger is declined at once.
+* While a shared log has little room, what makes the state larger is declined at once; so is every
+  write of a client while it is in doubt whose state is right.
 * To a shared log a batch goes when `paddock.server.replication.pacing` lets it, and an empty one
   renews our lease there. Each boot counts its batches from 0, and the first one is a JOIN alone.
 * Backpressure: a batch is no longer than the state can apply in `_BATCH_SECONDS`, by its latest
@@ -26,7 +27,7 @@ from typing import Final
 from paddock.errors import SYSTEM_ERROR
 from paddock.log.interface import Log, SharedLog
 from paddock.server.replication.fair_queue import FairQueue
-from paddock.server.replication.growth import grows
+from paddock.server.replication.growth import is_refused
 from paddock.server.replication.pacing import Pacing
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.replication.replica import Replica
@@ -108,7 +109,7 @@ class Proposer(Proposals):
     def submit(self, entry: Entry, submitter: Submitter) -> None:
         """Take an entry into the batch that gathers."""
         if self.pacing is not None:
-            if self.pacing.is_refusing and grows(entry):
+            if self.pacing.restraint and is_refused(entry, self.pacing.restraint):
                 submitter.decline(entry, SYSTEM_ERROR)
                 return
             self.pacing.gathered()

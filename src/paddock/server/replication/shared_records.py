@@ -11,7 +11,8 @@ before, is void; one that came out before its predecessor is held. The rules:
 * A record without a payload was decided to be passed over (`paddock cluster skip`): it has no
   effect, and its number counts.
 * The state between two records is remembered by its digest. A foreign batch names the one that its
-  proposer had. If they differ, one of the two states is wrong.
+  proposer had. If they differ, one of the two states is wrong, and the members vote
+  (`paddock.server.cluster.disputes`).
 * Nothing is half done between two records if nothing is held: only then a snapshot may begin.
 """
 
@@ -31,7 +32,7 @@ from paddock.state.access import Identities
 from paddock.state.entry import RULES, Batch, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster import Roster, RosterChange
-from paddock.storage.replay import OtherStateError, UnreadableBatchError
+from paddock.storage.replay import UnreadableBatchError
 
 logger: Final = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ class RosterListener(Protocol):
 
     def changed(self, change: RosterChange) -> None:
         """Take what an applied entry made of the roster."""
+
+    def differs(self, boot: bytes, index: int) -> None:
+        """Take the news that a member had another state at an index than this server."""
 
 
 class SharedRecords(Sharing):
@@ -79,6 +83,8 @@ class SharedRecords(Sharing):
         self._room: asyncio.Future[None] | None = None
         # Our numbers in the batch that is being applied.
         self._numbers: list[int] = []
+        # Whether it was told that another server had another state, while we only follow.
+        self._has_told = False
 
     def position(self) -> Position:
         """Return the place of the state in the log."""
@@ -118,13 +124,13 @@ class SharedRecords(Sharing):
         if is_heard and self.members is not None:
             self.members.heard(boot, record.index)
         batch.is_ours = boot == self.boot
-        batch.size = sum([len(payload) for _, payload in released])
+        batch.size = sum([len(payload) for _, payload, _ in released])
         if released:
             self._machine.begin_batch(boot)
-        for number, payload in released:
+        for number, payload, index in released:
             if not batch.is_ours:
                 if payload:
-                    batch.entries += self._decode(record.index, payload)
+                    batch.entries += self._decode(index, boot, payload)
                 continue
             self._numbers.append(number)
             ours = proposals.claim(number, now)
@@ -168,7 +174,11 @@ class SharedRecords(Sharing):
     def sending(self, number: int) -> None:
         self.lease.sending(number)
 
-    def _decode(self, index: int, payload: bytes) -> list[Entry]:
+    def digest_at(self, index: int) -> int | None:
+        """Return the digest of the state after a record; None if it is not known any more."""
+        return self._digests.get(index)
+
+    def _decode(self, index: int, boot: bytes, payload: bytes) -> list[Entry]:
         """Decode a batch and compare its digest. Raises LogCorruptError."""
         if not payload:
             # No batch is this short: the operator had the log skip it.
@@ -185,8 +195,19 @@ class SharedRecords(Sharing):
             self._known.clear()
         expected = self._digests.get(batch.digest_index)
         if expected is not None and expected != batch.digest:
-            raise OtherStateError(
-                f"batch {index}: its server had another state at {batch.digest_index} than this"
-                " one. One of the two is wrong: keep the data folders of both and report it"
-            )
+            self._tell_difference(index, boot, batch.digest_index)
         return batch.entries
+
+    def _tell_difference(self, index: int, boot: bytes, digest_index: int) -> None:
+        """Take note that one of two states is wrong; only the members can say which."""
+        if self.members is not None:
+            self.members.differs(boot, digest_index)
+        elif not self._has_told:
+            # It may be of a server that has been found wrong since.
+            self._has_told = True
+            logger.warning(
+                "batch %d: its server had another state at %d than this one has",
+                index,
+                digest_index,
+                extra={"index": index, "boot": boot.hex()},
+            )

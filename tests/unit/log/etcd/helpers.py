@@ -25,7 +25,9 @@ def virtually(main: Coroutine[Any, Any, T]) -> T:
     async def run() -> T:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context))
-        result = await main
+        # A day of virtual time is over soon, where something is waited for in vain.
+        async with asyncio.timeout(24 * 3600):
+            result = await main
         # What was cancelled at the very end may end.
         await asyncio.sleep(0)
         left = asyncio.all_tasks() - {asyncio.current_task()}

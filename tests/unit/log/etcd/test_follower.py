@@ -209,6 +209,51 @@ def test_pages_survive_a_compaction_at_every_read() -> None:
     virtually(scenario())
 
 
+def test_a_server_that_has_everything_needs_no_pages_after_a_compaction() -> None:
+    async def scenario() -> None:
+        model = quiet()
+        one, two = await start(model, "one", "two")
+        await one.write(3)
+        await two.heard.index(3)
+        for number in range(3):
+            model.space.swap(model.keys.skip(number), b"", 0, None)
+        model.compact(model.space.revision)
+        two.link.break_streams()
+        await asyncio.sleep(1)
+        await one.write(1)
+        await two.heard.index(4)
+        assert (two.log.figures.reopenings, two.log.figures.page_reads) == (1, 0)
+        await close(one, two)
+
+    virtually(scenario())
+
+
+def test_the_watch_goes_on_behind_the_revision_of_the_pages() -> None:
+    """Also if a record came meanwhile: what lies before it may be compacted, and is not needed."""
+
+    async def scenario() -> None:
+        model = quiet()
+        (one,) = await start(model, "one")
+        await one.write(3)
+        for number in range(3):
+            model.space.swap(model.keys.skip(100 + number), b"", 0, None)
+        model.compact(model.space.revision)
+        store = Meddler(model, "late")
+
+        def meddle(keys_only: bool) -> None:
+            if not keys_only:
+                model.append(b"somebody", 0, b"meanwhile")
+
+        store.before_page = meddle
+        late = Member(model, "late", store)
+        await late.follow()
+        await late.heard.index(4)
+        assert late.log.figures.page_reads == 1
+        await close(one, late)
+
+    virtually(scenario())
+
+
 def test_what_is_trimmed_while_pages_are_read_is_missed() -> None:
     async def scenario() -> None:
         model = quiet()

@@ -84,6 +84,16 @@ def test_anything_else_is_another_history(after: Position) -> None:
     assert Scene().verify(after) is OtherHistoryError
 
 
+def test_a_revision_that_went_back_is_named() -> None:
+    scene = Scene()
+
+    async def verify() -> None:
+        await History(scene.store, scene.keys).verify(Position(5, 9, BOOT, 4))
+
+    with pytest.raises(OtherHistoryError, match=r"revision is 6, and was 9.*cluster epoch"):
+        virtually(verify())
+
+
 def test_a_record_that_is_gone_was_trimmed_only_if_a_snapshot_has_it() -> None:
     scene = Scene()
     scene.trim(0, 1, 2)
@@ -93,9 +103,10 @@ def test_a_record_that_is_gone_was_trimmed_only_if_a_snapshot_has_it() -> None:
     assert scene.verify(at(3)) == (8, 5)
 
 
-def test_a_snapshot_before_the_record_does_not_explain_that_it_is_gone() -> None:
+@pytest.mark.parametrize("revision", [3, 7])
+def test_a_snapshot_before_the_record_does_not_explain_that_it_is_gone(revision: int) -> None:
     scene = Scene()
-    scene.write_manifest(manifest(2, 3))
+    scene.write_manifest(manifest(2, revision))
     scene.trim(3)
     assert scene.verify(at(3)) is OtherHistoryError
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+from dataclasses import replace
 
 import pytest
 
@@ -94,3 +96,11 @@ def test_a_claim_before_the_first_snapshot_counts_as_none() -> None:
     assert found is not None
     assert found.mod_revision == revision
     assert found.cut == CUT
+
+
+def test_a_manifest_says_when_it_was_taken_if_that_is_known() -> None:
+    value = replace(MANIFEST, time_ms=1_700_000_000_000).encode()
+    assert decode_manifest(stored(value)).time_ms == 1_700_000_000_000
+    fields = json.loads(value.partition(b"\n")[2])
+    del fields["time_ms"]
+    assert decode_manifest(stored(signed(json.dumps(fields).encode()))).time_ms == 0

@@ -42,6 +42,19 @@ def test_a_deletion_has_ranges_and_single_keys() -> None:
     )
 
 
+def test_a_deletion_compares_what_its_ranges_hold_with_the_revision_behind_the_last_allowed() -> (
+    None
+):
+    request = messages.delete_request([Range(b"/a", b"/b"), Range(b"/c")], [], 299)
+    assert request == (
+        # Less than the revision 300, for all keys up to the end of a range.
+        b"\x0a\x10\x08\x02\x10\x02\x1a\x02/a\x30\xac\x02\x82\x04\x02/b"
+        b"\x0a\x0b\x08\x02\x10\x02\x1a\x02/c\x30\xac\x02"
+        b"\x12\x0a\x1a\x08\x0a\x02/a\x12\x02/b"
+        b"\x12\x06\x1a\x04\x0a\x02/c"
+    )
+
+
 def test_a_read_is_a_transaction_of_ranges() -> None:
     assert messages.read_request([b"/a", b"/b"]) == (
         b"\x12\x06\x0a\x04\x0a\x02/a\x12\x06\x0a\x04\x0a\x02/b"

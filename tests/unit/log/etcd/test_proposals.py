@@ -134,6 +134,7 @@ def test_a_refusal_of_what_came_out_already_is_none() -> None:
     async def scenario() -> None:
         scene = Scene(StoreForbiddenError("permission denied"))
         scene.proposals.propose(0, b"batch")
+        await asyncio.sleep(0.001)
         scene.arrive(0, b"batch")
         await asyncio.sleep(10)
         assert scene.failures == []
@@ -175,6 +176,28 @@ def test_nothing_of_an_ended_name_is_sent() -> None:
         with pytest.raises(AssertionError):
             scene.proposals.propose(1, b"without a name")
         await scene.proposals.close()
+
+    virtually(scenario())
+
+
+def test_what_waits_for_a_connection_is_not_sent_after_withdraw() -> None:
+    class Unconnected(Script):
+        async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
+            await asyncio.sleep(10)
+            return await super().append(boot, number, payload)
+
+    async def scenario() -> None:
+        store = Unconnected()
+        failures: list[LogError] = []
+        proposals = Proposals(store, LogFigures(), failures.append)
+        proposals.begin(BOOT)
+        proposals.propose(0, b"batch")
+        await asyncio.sleep(1)
+        proposals.withdraw()
+        await asyncio.sleep(60)
+        assert store.appends == []
+        assert failures == []
+        await proposals.close()
 
     virtually(scenario())
 

@@ -38,19 +38,22 @@ class Stage:
         self._random = random.Random(seed)
 
     async def start(self, name: str, data: Path | None = None, **settings: Any) -> Server:
+        server = self.make(name, self.config(data, **settings))
+        server.on_lost = lambda error: self.lost.__setitem__(name, error)
+        await server.start()
+        self.servers[name] = server
+        return server
+
+    def make(self, name: str, config: ServerConfig) -> Server:
+        """Return a server that is not started."""
         loop = asyncio.get_running_loop()
-        config = self.config(data, **settings)
-        server = Server(
+        return Server(
             config,
             wall_clock_ms=lambda: EPOCH_MS + int(loop.time() * 1000),
             random_bytes=self._random.randbytes,
             lease_clock=lambda: loop.time() * self.rates.get(name, 1.0),
             store=self.etcd.store(name),
         )
-        server.on_lost = lambda error: self.lost.__setitem__(name, error)
-        await server.start()
-        self.servers[name] = server
-        return server
 
     @staticmethod
     def config(data: Path | None = None, **settings: Any) -> ServerConfig:

@@ -7,6 +7,7 @@ import pytest
 
 import paddock
 from paddock.server.cluster.etcd_watch import PAUSE
+from paddock.server.replication.pacing import TIGHT
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, connect, staged
 
@@ -72,7 +73,7 @@ async def test_replies_to_refused_writes_come_in_order() -> None:
         stage.etcd.elect(0.5)
         sent = [asyncio.ensure_future(send("create", client.create("/first")))]
         await asyncio.sleep(0.1)
-        pacing.is_refusing = True
+        pacing.restrain(TIGHT, holds=True)
         for name, request in (
             ("set", client.set("/kept", b"2")),
             ("get", client.get("/kept")),

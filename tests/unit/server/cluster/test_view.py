@@ -134,3 +134,22 @@ async def test_a_server_that_is_out_of_service_proposes_nothing() -> None:
             await view_of(stage, "a").forget("b:1")
         stage.etcd.link("a").heal()
         await asyncio.sleep(2 * T)
+
+
+@in_virtual_time
+async def test_a_snapshot_in_etcd_has_an_age_on_all_servers() -> None:
+    async with staged("a", "b") as stage, connect(stage, "a") as client:
+        await client.create("/n")
+        duty = stage.cluster(stage.servers["a"])._duty
+        assert duty is not None
+        duty.wants_snapshot = True
+        # Etcd is asked for its manifest now and then.
+        await asyncio.sleep(60)
+        for name in "ab":
+            log = view_of(stage, name).log()
+            assert log.snapshot_index > 0
+            assert log.snapshot_bytes > 0
+            assert 40 < log.snapshot_age_seconds <= 60
+        status = stage.servers["b"].cluster_status()["snapshot"]
+        assert isinstance(status, dict)
+        assert 40 < status["age"] <= 60
