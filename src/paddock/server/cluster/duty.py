@@ -101,6 +101,10 @@ class Duty:
                 except LogError as error:
                     logger.error("no snapshot was written to etcd: %s", error)
                     pause = _PAUSE_FAILED
+                except Exception:
+                    # Without it the log would grow until etcd is full.
+                    logger.exception("no snapshot was written to etcd")
+                    pause = _PAUSE_FAILED
             else:
                 self.manifest = None
             await asyncio.sleep(pause)

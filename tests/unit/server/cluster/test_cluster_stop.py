@@ -89,10 +89,10 @@ async def test_a_cut_off_server_answers_four_letter_words_as_a_whole() -> None:
         core = stage.core(stage.servers["a"])
         reader, writer = await asyncio.open_connection(*stage.servers["a"].address)
         await asyncio.sleep(0.1)
-        for connection in core.connections:
-            transport = connection._buffer.transport  # type: ignore[attr-defined]
-            abort = transport.abort
-            transport.abort = lambda: (aborted.append("aborted"), abort())
+        (connection,) = core.connections
+        transport = connection._buffer.transport  # type: ignore[attr-defined]
+        abort = transport.abort
+        transport.abort = lambda: (aborted.append("aborted"), abort())
         writer.write(b"srvr")
         answer = await reader.read()
         assert answer.endswith(b"not currently serving requests\n")
