@@ -37,6 +37,7 @@ CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
 STORM_SECONDS ?= 600
+SEEDS ?= 200
 
 # Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. PORT in the environment is ignored.
 PORT := 2181
@@ -46,7 +47,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -149,9 +150,9 @@ docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link 
 # Empty for the long tests, too.
 SHORT ?= not long
 BUT = -m '$(if $(SHORT),$(SHORT) and )not $(1)'
-# What asks a foreign server alone says the same of both builds.
+# What asks a foreign server alone says the same of both builds; a cluster takes long.
 pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
-	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign) $(PURE_SUITES)
+	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign and not cluster) $(PURE_SUITES)
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
@@ -178,6 +179,11 @@ fuzz: $(VENV)/.dev ## the fuzzing tests, from new seeds until the time is over
 
 storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until the time is over (STORM_SEED= replays one)
 	$(PURE) $(BIN)/python -m tests.fault.stage.recipe_storm --seconds $(STORM_SECONDS) $(if $(STORM_SEED),--seed $(STORM_SEED))
+
+# SEEDS=7:8 plays one world again. SIMULATE='--state build/worlds.json' keeps what is done, so that a
+# campaign that was stopped goes on.
+simulate: $(VENV)/.dev ## simulated worlds of servers, clients and faults, each judged (SEEDS=1000, or SEEDS=7:8)
+	$(PURE) $(BIN)/python -m paddock.testing.simulation.campaign --seeds $(SEEDS) $(SIMULATE)
 
 bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh

@@ -40,6 +40,7 @@ hypothesis.settings.register_profile("paddock", deadline=None)
 hypothesis.settings.load_profile("paddock")
 
 _new_event_loop = asyncio.events.new_event_loop
+_SEVERAL = ["ensemble", pytest.param("cluster", marks=pytest.mark.cluster)]
 
 
 def _new_debug_loop() -> asyncio.AbstractEventLoop:
@@ -123,14 +124,14 @@ def cluster(shared_cluster: PaddockCluster) -> Iterator[PaddockCluster]:
         yield shared_cluster
 
 
-@pytest.fixture(params=["ensemble", "cluster"])
+@pytest.fixture(params=_SEVERAL)
 def several(request: pytest.FixtureRequest) -> Ensemble:
     """Three servers that are one service: of Apache's, then of ours. A test may stop them."""
     found: Ensemble = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(scope="session", params=["ensemble", "cluster"])
+@pytest.fixture(scope="session", params=_SEVERAL)
 def shared_several(request: pytest.FixtureRequest) -> Ensemble:
     """The same, for tests that do no harm to them."""
     found: Ensemble = request.getfixturevalue(f"shared_{request.param}")

@@ -37,7 +37,7 @@ SERVERS: Final[dict[str, type[Server]]] = {
 }
 
 _FOREIGN: Final = (pytest.mark.judge, pytest.mark.foreign)
-_JUDGED: Final = (pytest.mark.judge,)
+_CLUSTER: Final = (pytest.mark.judge, pytest.mark.cluster)
 _MARKS: Final[Mapping[str, tuple[pytest.MarkDecorator, ...]]] = {
     "paddock": (),
     "apache": _FOREIGN,
@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         when = lists.when(module, metafunc.function.__name__)
         if when is not When.NEVER:
             long = [pytest.mark.long] if when is When.LONG_RUNS else []
-            marks[service] = (*(_FOREIGN if service == "ensemble" else _JUDGED), *long)
+            marks[service] = (*(_FOREIGN if service == "ensemble" else _CLUSTER), *long)
     if "curator" not in metafunc.fixturenames:
         servers = [pytest.param(name, marks=each) for name, each in marks.items()]
         metafunc.parametrize("server", servers, indirect=True, scope="session")

@@ -1,8 +1,8 @@
 """Which tests of the client run where in every run: those of the modules named here.
 
 On one Apache ZooKeeper all of them run, but with the blocking client only the operations; on three
-of these, and on three Paddocks, some with asyncio, and the operations with both. All others that
-ask for `server` (tests/integration/test_client.py) do in `make test-all`.
+of these some with asyncio, and the operations with both; on three Paddocks some with asyncio. All
+others that ask for `server` (tests/integration/test_client.py) do in `make test-all`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ IN_EVERY_RUN: Final[dict[tuple[str, str], frozenset[str] | None]] = {
     ("apache", "blocking"): frozenset({"test_client"}),
     ("ensemble", "asyncio"): frozenset({"test_client", "test_client_streams"}),
     ("ensemble", "blocking"): frozenset({"test_client"}),
-    ("cluster", "asyncio"): frozenset({"test_client", "test_client_sessions"}),
-    ("cluster", "blocking"): frozenset({"test_client"}),
+    ("cluster", "asyncio"): frozenset({"test_client", "test_client_streams"}),
+    ("cluster", "blocking"): frozenset(),
 }
 
 

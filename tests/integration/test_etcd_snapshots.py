@@ -172,8 +172,8 @@ def test_the_database_stays_bounded(etcd: Etcd) -> None:
             files.append((await store.status()).database_bytes)
 
     run((etcd.endpoint,), keys, use)
-    # 16 MB of log and 10 MB of snapshots were written. Two cycles are kept, and compaction frees the
-    # rest in the background: the file has 9 MB from the third cycle on.
+    # 16 MB of log and 10 MB of snapshots were written. Two cycles are kept, and compaction frees
+    # the rest in the background: the file has 9 MB from the third cycle on.
     assert max(files) < 16_000_000, files
 
 

@@ -1,8 +1,8 @@
 """What the tests of recipes run on: Paddock, an Apache ZooKeeper, and three of each.
 
 On Paddock all of them run, with both APIs. Those marked `everywhere` show their recipe once on
-Apache ZooKeeper, in every run and with asyncio; of these, the modules in `ON_ENSEMBLE` do on an
-ensemble as well, and all on three Paddocks. The rest of the matrix is for `make test-all`.
+Apache ZooKeeper, in every run and with asyncio; of these, the modules in `IN_EVERY_RUN` do on three
+servers as well. The rest of the matrix is for `make test-all`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from typing import Final
 import pytest
 
 from tests.support.apis import api
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.server import Service
 
 __all__ = ["api"]
 
-ON_ENSEMBLE: Final = frozenset({"test_lock"})
+#: By the name of the service.
+IN_EVERY_RUN: Final = {
+    "ensemble": frozenset({"test_lock"}),
+    "cluster": frozenset({"test_lock", "test_cache", "test_counter"}),
+}
 
 
 @pytest.fixture(
@@ -30,7 +35,9 @@ ON_ENSEMBLE: Final = frozenset({"test_lock"})
 def service(request: pytest.FixtureRequest) -> Service:
     """The service under test."""
     found: Service = request.getfixturevalue(f"shared_{request.param}")
-    return found
+    # Tests read at once what another of their clients wrote: all of them are on one of our servers.
+    # tests/fault/test_recipes_on_ensemble.py has them on all three.
+    return found.followers()[0] if isinstance(found, PaddockCluster) else found
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = item.callspec.params
         where, api = chosen.get("service", "paddock"), chosen.get("api", "asyncio")
         is_shown = item.get_closest_marker("everywhere") is not None and api == "asyncio"
-        if where in ("apache", "cluster") and not is_shown:
+        if where == "apache" and not is_shown:
             item.add_marker(pytest.mark.long)
-        if where == "ensemble" and not (is_shown and module in ON_ENSEMBLE):
+        if where in IN_EVERY_RUN and not (is_shown and module in IN_EVERY_RUN[where]):
             item.add_marker(pytest.mark.long)

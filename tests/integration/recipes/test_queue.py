@@ -62,6 +62,7 @@ def test_every_item_is_consumed_once_by_many_consumers(service: Service, path: s
             await asyncio.gather(*(queue.put(b"%d" % number) for number in range(18)))
             await asyncio.gather(*working)
             assert consumed == {b"%d" % number: 1 for number in range(18)}
+            await producer.sync()
             assert await queue.size() == 0
 
     run(scenario)

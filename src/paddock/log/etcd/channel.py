@@ -39,7 +39,8 @@ from paddock.log.etcd.statuses import (
 from paddock.log.etcd.store import StoreError, StoreForbiddenError
 
 MESSAGE_BYTES_MAX: Final = 32 << 20
-AUTHENTICATE_TIMEOUT_S: Final = 2.0
+# etcd makes this slow on purpose.
+AUTHENTICATE_TIMEOUT_S: Final = 5.0
 WATCH_TIMEOUT_S: Final = 4.0
 BACKOFF_S_MIN: Final = 0.1
 BACKOFF_S_MAX: Final = 1.0

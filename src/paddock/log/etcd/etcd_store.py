@@ -5,8 +5,9 @@ The rules of `store.py`, and how they are kept:
 * An append is one transaction. It is sent again, to the next member, when a member cannot be
   reached: one that was carried out already is recognised by its key. It fails after 1 s without an
   answer, and that doubles up to 4 s as long as none is answered. Meanwhile it is sent again every
-  0.3 s, or more rarely if etcd is slow: a member that does not know yet that its leader is dead
-  forgets what it is sent.
+  0.3 s, or more rarely if etcd is slow or the batch is large: a member that does not know yet that
+  its leader is dead forgets what it is sent. One that may take 4 s is sent once, so that a slow
+  etcd or network has the whole time for it.
 * A read is a transaction without conditions, because those are linearizable and have one revision.
 * A swap is sent once: after a lost reply, a second one would say that it was not carried out.
 * The watch may cut a revision in two, between the head and its batch. A record is made of both.
@@ -38,6 +39,7 @@ from paddock.log.interface import Record
 APPEND_TIMEOUT_S_MIN: Final = 1.0
 APPEND_TIMEOUT_S_MAX: Final = 4.0
 RESEND_S_MIN: Final = 0.3
+SLOW_BYTES_PER_S: Final = 1_000_000
 CALL_TIMEOUT_S: Final = 5.0
 PAGE_TIMEOUT_S: Final = 15.0
 
@@ -70,7 +72,10 @@ class EtcdStore(Store):
         request = messages.append_request(keys.head, name, key, payload)
         channel = self._channel
         timeout_s = self._append_timeout_s
-        resend_s = min(timeout_s, max(RESEND_S_MIN, 4 * self._latency_s))
+        resend_s = max(RESEND_S_MIN, 4 * self._latency_s) + len(payload) / SLOW_BYTES_PER_S
+        if timeout_s >= APPEND_TIMEOUT_S_MAX:
+            # This is no election: etcd or the network is slow, and needs the whole time for one.
+            resend_s = timeout_s
         now_s = asyncio.get_running_loop().time
         started_s = now_s()
         left_s = timeout_s

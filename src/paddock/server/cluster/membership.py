@@ -94,7 +94,10 @@ class Membership:
         self._timer: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
-        self._is_joining = False
+        # Whether a boot has begun, and is no member with a lease yet.
+        self.is_joining = False
+        # Why the log is followed no more, if that came while we joined.
+        self._failure: LogError | None = None
         # When the last outage began.
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
@@ -117,20 +120,28 @@ class Membership:
         await self._join(replaces)
         self._look_later()
 
-    async def leave(self) -> None:
-        """Leave the service, and wait until that has come out of the log, or the lease is over."""
+    async def leave(self) -> bool:
+        """Leave the service, and wait until that has come out of the log, or the lease is over.
+
+        Returns whether we have surely left.
+        """
         self._stopping = True
         if self._return is not None:
             self._return.cancel()
             await asyncio.wait([self._return])
+        has_left = False
         if self.number and not self._lease.is_over():
             departure = AwaitedOutcome()
             self._core.proposer.submit(Entry(LEAVE, b""), departure)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._lease.left()):
-                    await departure.wait()
+                    has_left = await departure.wait() is not None
+        # What is in flight may still come out, and has no submitter any more.
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
         self.stop()
+        return has_left
 
     def stop(self) -> None:
         """Do nothing any more."""
@@ -220,23 +231,35 @@ class Membership:
     # Joining.
 
     async def _join(self, replaces: bytes) -> None:
-        self._is_joining = True
+        self.is_joining = True
         try:
             while not (await self._begin_boot(replaces) and await self._await_lease()):
                 replaces = self._boot
         finally:
-            self._is_joining = False
+            self.is_joining = False
 
     async def _await_lease(self) -> bool:
         """Wait until the lease holds: it may have taken longer than that to come here.
 
-        Returns False if we are no member any more.
+        Returns False if we are no member any more. Raises LogError if the log is followed no more.
         """
+        self._check_log()
         self._core.proposer.resume()
         while self.number and self._lease.is_over():
             self._core.proposer.renew()
             await asyncio.sleep(self._lease.seconds * _LOOK)
+            self._check_log()
         return self.number != 0
+
+    def _check_log(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def fail(self, error: LogError) -> None:
+        """End the joining, which raises the error: the log is followed no more."""
+        self._failure = error
+        self._core.proposer.abandon()
+        self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
         """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
@@ -277,9 +300,9 @@ class Membership:
         self._timer = self._loop.call_later(self._lease.seconds * _LOOK, self._look)
 
     def _look(self) -> None:
-        if self._stopping:
+        if self._stopping or self._core.replica.is_dead():
             return
-        if self.number and not self._is_joining:
+        if self.number and not self.is_joining:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
@@ -322,7 +345,7 @@ class Membership:
 
         Unless for good, a new boot joins as soon as that is possible.
         """
-        if self._stopping or self._is_joining:
+        if self._stopping or self.is_joining:
             return
         core = self._core
         logger.error(
@@ -343,7 +366,7 @@ class Membership:
         core.proposer.abandon()
         core.lifecycle.release()
         core.is_read_only = core.config.read_only_mode_enabled
-        if not for_good:
+        if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:

@@ -191,6 +191,33 @@ def test_a_missing_batch_is_damage_unless_it_was_trimmed(etcd: MemoryEtcd) -> No
         reading(etcd)
 
 
+def test_a_missing_batch_behind_the_newest_snapshot_is_damage(etcd: MemoryEtcd) -> None:
+    for number in range(3):
+        append(etcd, A, number)
+        snapshot(etcd)
+    append(etcd, A, 3, 4)
+    etcd.delete([Range(KEYS.batch(A, 3))], None, 0)
+    with pytest.raises(LogCorruptError, match="batches between 3 and 5 are missing"):
+        reading(etcd)
+
+
+def test_a_batch_that_came_back_meanwhile_is_not_taken_for_the_one_that_went(
+    etcd: MemoryEtcd,
+) -> None:
+    append(etcd, A, 0, 1)
+    store = MemoryStore(etcd)
+
+    async def exchange() -> None:
+        # Once the keys are known, before the values are read.
+        if store.calls[-2:] == ["page", "read"]:
+            etcd.delete([Range(KEYS.batch(A, 1))], None, 0)
+            append(etcd, A, 1)
+
+    store.turn = exchange
+    with pytest.raises(LogCorruptError, match="batches between 0 and 2 are missing"):
+        asyncio.run(gather(store))
+
+
 def test_every_call_of_a_reading_may_be_lost_once(etcd: MemoryEtcd) -> None:
     append(etcd, A, 0, 1)
     snapshot(etcd)
@@ -286,6 +313,20 @@ def test_a_writing_that_died_anywhere_is_run_again_and_no_server_starts_on_it() 
                 asyncio.run(find_or_create_service(MemoryStore(etcd), KEYS, NAMES, CALLS))
         manifest = import_into(etcd)
         assert reading(etcd)[:2] == (replace(reading(etcd)[0], manifest=manifest), SNAPSHOT)
+
+
+def test_a_writing_that_another_has_taken_over_does_not_make_it_a_service() -> None:
+    etcd = MemoryEtcd(KEYS)
+    store = MemoryStore(etcd)
+
+    async def take_over() -> None:
+        if KEYS.manifest in etcd.items:
+            etcd.put((KEYS.manifest, EMPTY.encode()))
+
+    store.turn = take_over
+    with pytest.raises(LogError, match="this name is in use"):
+        asyncio.run(write(store, KEYS, SERVICE.id, [SNAPSHOT], 2, NAMES, calls=CALLS))
+    assert KEYS.id not in etcd.items
 
 
 def test_of_two_writings_at_once_one_is_refused() -> None:

@@ -270,6 +270,30 @@ def test_an_append_is_sent_again_more_rarely_if_etcd_is_slow(channel: FakeChanne
     assert (timeouts[0], timeouts[40]) == (0.3, 1.0)
 
 
+def test_a_slow_etcd_has_the_whole_deadline_for_one_attempt_in_the_end(
+    channel: FakeChannel,
+) -> None:
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [LATE] * 200
+        for _ in range(3):
+            with pytest.raises(DeadlineError):
+                await store.append(BOOT, 0, b"")
+
+    run(use)
+    assert (channel.calls[-1][2], channel.patient[-1]) == (4.0, False)
+    assert channel.patient[-2] is False, "the third append was sent more than once"
+
+
+def test_a_large_batch_has_more_time_before_it_is_sent_again(channel: FakeChannel) -> None:
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [DONE, DONE]
+        await store.append(BOOT, 0, bytes(500_000))
+        await store.append(BOOT, 1, bytes(1 << 20))
+
+    run(use)
+    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.8, 1.0]
+
+
 def test_an_append_fails_later_as_long_as_none_is_answered(channel: FakeChannel) -> None:
     waited: list[float] = []
 

@@ -195,7 +195,8 @@ def test_what_waits_for_a_connection_is_not_sent_after_withdraw() -> None:
         await asyncio.sleep(1)
         proposals.withdraw()
         await asyncio.sleep(60)
-        assert (store.appends, failures) == ([], [])
+        assert store.appends == []
+        assert failures == []
         await proposals.close()
 
     virtually(scenario())
