@@ -92,7 +92,12 @@ async def test_a_cut_off_server_answers_four_letter_words_as_a_whole() -> None:
         (connection,) = core.connections
         transport = connection._buffer.transport  # type: ignore[attr-defined]
         abort = transport.abort
-        transport.abort = lambda: (aborted.append("aborted"), abort())
+
+        def note() -> None:
+            aborted.append("aborted")
+            abort()
+
+        transport.abort = note
         writer.write(b"srvr")
         answer = await reader.read()
         assert answer.endswith(b"not currently serving requests\n")
