@@ -91,13 +91,7 @@ async def test_a_cut_off_server_answers_four_letter_words_as_a_whole() -> None:
         await asyncio.sleep(0.1)
         (connection,) = core.connections
         transport = connection._buffer.transport  # type: ignore[attr-defined]
-        abort = transport.abort
-
-        def note() -> None:
-            aborted.append("aborted")
-            abort()
-
-        transport.abort = note
+        transport.abort = lambda: aborted.append("aborted")
         writer.write(b"srvr")
         answer = await reader.read()
         assert answer.endswith(b"not currently serving requests\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import ManifestReplacedError, read_manifest
 from paddock.server.cluster import duty
 from paddock.testing.virtual import in_virtual_time
-from tests.unit.server.cluster.stage import staged
+from tests.unit.server.cluster.stage import connect, staged
 
 
 @in_virtual_time
@@ -37,3 +38,20 @@ async def test_the_snapshot_in_etcd_is_read_again_after_another_server_has_repla
         stored = await read_manifest(stage.etcd.store("other"), Keys("shop"))
         assert stored is not None
         assert ours.manifest == stored
+
+
+@in_virtual_time
+async def test_servers_of_one_log_take_their_own_snapshots_at_different_places(
+    tmp_path: Path,
+) -> None:
+    async with staged() as stage:
+        for name in ("a", "b", "c"):
+            await stage.start(name, tmp_path / name, snapshot_every=1_000)
+        async with connect(stage) as client:
+            for _ in range(1_000):
+                await client.set("/", b"")
+        await stage.settle()
+        newest = [
+            max((tmp_path / name / "cluster").glob("*.snapshot")).name for name in stage.servers
+        ]
+        assert len(set(newest)) == 3
