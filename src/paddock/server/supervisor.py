@@ -183,8 +183,8 @@ class Supervisor:
         assert folder is not None, "without a folder there is no control socket"
         if self._config.shared_log is not None:
             raise ControlError(
-                "its state is in etcd, and its data folder only a cache: restore a backup into a"
-                " new service in etcd, and start servers on that"
+                "its state is in etcd, and its data folder only a cache: restore under a new name"
+                " there, with paddock restore FILE etcd://…/NEW, and start servers on that"
             )
         async with self._busy:
             if not isinstance(staged, str) or not is_staged(folder, staged):

@@ -138,6 +138,17 @@ def test_there_is_nothing_to_finalize_without_an_upgrade(log: str) -> None:
         )
 
 
+def test_the_largest_request_that_a_server_may_take_fits_into_etcd(log: str) -> None:
+    largest = 1 << 20
+    with member(log, "--max-frame-bytes", str(largest)) as server:
+        with wire.connect(server.address) as client:
+            # Beside the data a frame has the header, and the rest of the request.
+            spare = len(rq.create("/large").body) + 8
+            assert client.call(rq.create("/large", bytes(largest - spare))).err == Code.OK
+    said = refusal("serve", "--log", log, "--max-frame-bytes", str(largest + 1), status=2)
+    assert "takes requests of at most 1048576 bytes" in said
+
+
 def test_an_epoch_begins_only_when_no_server_runs(log: str) -> None:
     with member(log) as server:
         with wire.connect(server.address) as client:

@@ -73,7 +73,7 @@ async def test_nothing_is_restored_into_a_cache(tmp_path: Path) -> None:
     case = Case(tmp_path / "data")
     await case.supervisor.start()
     try:
-        with pytest.raises(ControlError, match="only a cache"):
+        with pytest.raises(ControlError, match="paddock restore FILE etcd://…/NEW, and"):
             await case.ask(command="restore", staged="x")
     finally:
         await case.stop()

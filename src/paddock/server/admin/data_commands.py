@@ -34,6 +34,7 @@ from paddock.errors import OK
 from paddock.log.interface import LogError
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
+from paddock.server.config.log_url import LogUrl
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.sessions.authentication import Authenticator
 from paddock.state.access import NOBODY, Identities
@@ -104,6 +105,8 @@ class DataCommands:
         is_snapshot = command == SNAPSHOT
         if not (config.admin_snapshot_enabled if is_snapshot else config.admin_restore_enabled):
             raise RefusedError(503, f"The {command} command is disabled")
+        if config.shared_log is not None:
+            raise RefusedError(503, _in_etcd(is_snapshot, config.shared_log))
         if is_snapshot:
             if self._snapshotter is None:
                 raise RefusedError(503, "A server in memory takes no snapshots")
@@ -224,6 +227,16 @@ class RestoreProcess:
         with contextlib.suppress(OSError):
             await self._process.stdin.wait_closed()
         return output
+
+
+def _in_etcd(is_snapshot: bool, log: LogUrl) -> str:
+    """Say what to do instead with data that this server has not for itself."""
+    if is_snapshot:
+        return f"The data are in etcd: back them up there, with paddock backup {log} FILE"
+    return (
+        "The data are in etcd: restore under a new name there, with paddock restore FILE"
+        " etcd://…/NEW, and start servers on that"
+    )
 
 
 def no_backup(reason: str) -> RefusedError:

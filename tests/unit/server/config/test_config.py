@@ -90,11 +90,19 @@ def test_the_lease_follows_the_tick_but_is_never_short(
     ("given", "says"),
     [
         ({"shared_log": LogUrl(("h:1",), "n"), "standalone": True}, "does not serve alone"),
+        (
+            {"shared_log": LogUrl(("h:1",), "n"), "max_frame_bytes": (1 << 20) + 1},
+            "jute.maxbuffer is 1048577, and with a log in etcd",
+        ),
         ({"etcd_cert_file": Path("c")}, "--etcd-cert-file and --etcd-key-file"),
         ({"etcd_key_file": Path("k")}, "--etcd-cert-file and --etcd-key-file"),
         ({"etcd_user": "me"}, "PADDOCK_ETCD_PASSWORD"),
         ({"etcd_password": "x"}, "PADDOCK_ETCD_PASSWORD"),
         ({"shared_log": LogUrl(("h:1",), "n"), "etcd_ca_file": Path("ca")}, "write etcds://"),
+        (
+            {"shared_log": LogUrl(("h:1",), "n"), "max_frame_bytes": (1 << 20) + 1},
+            "at most 1048576",
+        ),
     ],
 )
 def test_settings_of_a_shared_log_that_contradict_each_other_are_refused(
@@ -102,6 +110,12 @@ def test_settings_of_a_shared_log_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=says):
         ServerConfig(**given)
+
+
+def test_the_longest_request_of_a_shared_log_is_one_mebibyte_and_of_a_file_any() -> None:
+    url = LogUrl(("h:1",), "n")
+    assert ServerConfig(shared_log=url, max_frame_bytes=1 << 20).max_frame_bytes == 1 << 20
+    assert ServerConfig(max_frame_bytes=1 << 24).max_frame_bytes == 1 << 24
 
 
 def test_certificates_are_for_a_secured_log_and_for_one_that_is_named_later() -> None:

@@ -7,12 +7,18 @@ from random import Random
 import pytest
 
 from paddock.protocol import opcodes
+from paddock.protocol.acl import Identity
+from paddock.server.config.config import SHARED_FRAME_BYTES_MAX
 from paddock.server.replication.fair_queue import FairQueue
+from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX
 from paddock.server.replication.proposals import Submitter
-from paddock.state.entry import BATCH_BYTES_MAX, Entry
+from paddock.state.access import Identities
+from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 
 SMALL = 100
 LARGE = 100_000
+# Of an etcd that was not told otherwise (--max-request-bytes).
+ETCD_REQUEST_BYTES_MAX = 3 << 19
 
 
 def entry(number: int, size: int = SMALL) -> Entry:
@@ -123,3 +129,20 @@ def test_every_entry_is_taken_once_and_in_the_order_of_its_origin(seed: int) -> 
             taken[origin].append(one.xid)
     assert taken == put
     assert (queue.size, queue.length) == (0, 0)
+
+
+def test_a_batch_with_the_largest_request_fits_into_a_request_to_etcd() -> None:
+    # What the server accepts of a client with the largest certificate, beside many others.
+    identities = Identities((Identity("x509", "x" * (16 << 10)),))
+    queue = FairQueue()
+    queue.bytes_max = SHARED_BATCH_BYTES_MAX
+    queue.put(
+        Entry(opcodes.SET_DATA, bytes(SHARED_FRAME_BYTES_MAX), identities=identities), Submitter()
+    )
+    for number in range(100):
+        queue.put(entry(number, 16_000), Submitter())
+    entries, _ = queue.take()
+    assert max(len(one.body) for one in entries) == SHARED_FRAME_BYTES_MAX
+    assert len(entries) > 4
+    # With room for the two keys and the transaction around it.
+    assert len(Batch(entries, 1, 1).encode()) < ETCD_REQUEST_BYTES_MAX - (64 << 10)
