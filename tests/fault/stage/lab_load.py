@@ -57,6 +57,8 @@ class Played:
     #: The clients whose server was struck, and when the scene began.
     struck: set[str] = field(default_factory=set)
     begun: float = 0.0
+    #: Whether a process ended that should.
+    has_ended: bool = False
 
     @property
     def problems(self) -> list[str]:
@@ -88,6 +90,11 @@ class Played:
         """How many clients were told that their session is over."""
         return sum(one.is_refused for one in self._connections())
 
+    @property
+    def reconnects(self) -> int:
+        """How often a client went on with its session on another connection."""
+        return sum(len(one) - 1 for one in self.verdict.calls.sessions().values())
+
     def longest_wait(self, clients: Iterable[str], *, writes: bool) -> float:
         """Return the longest time without an answer to a write, or to a read, of any client."""
         waits = [0.0]
@@ -115,14 +122,15 @@ class Load:
         self.lab = lab
         self.struck: set[str] = set()
         self.begun = 0.0
+        self.has_ended = False
         self._loop = loop
         self._seed = seed
         self._is_over = False
         # How many bursts each client has issued.
         self._bursts: Counter[str] = Counter()
 
-    def busiest(self) -> Member:
-        """Return the server that most clients are connected to: the one to be struck."""
+    def strike_busiest(self) -> Member:
+        """Return the server that most clients are connected to, and say that it is struck."""
         homes = self._homes()
         names = Counter(homes.values())
         member = max(self.lab.members, key=lambda one: names[repr(one)])
@@ -240,7 +248,7 @@ def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) 
     # When they were committed is not known here.
     add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts))
     verdict = judge(history, clock_rate_max=clock_rate_max)
-    return Played(verdict, failures, counts, load.struck, load.begun)
+    return Played(verdict, failures, counts, load.struck, load.begun, load.has_ended)
 
 
 def _is_done(call: Call) -> bool:
