@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from pathlib import Path
 
 import pytest
@@ -446,10 +446,11 @@ def test_a_paused_member_is_left_with_its_watch(etcd_cluster: EtcdCluster, keys:
         (before,) = await take(records, 1)
         reading = asyncio.create_task(take(records, 1))
         paused.pause()
-        with pytest.raises(StoreError):
+        # It fails after a second; or is carried out elsewhere, if an election came in between.
+        with suppress(StoreError):
             await store.append(BOOT, 1, b"x")
-        # It need not wait until the connection counts as dead.
-        with pytest.raises(StoreError, match="given up"):
+        # The watch ends as well, and does not wait until its connection counts as dead.
+        with pytest.raises(StoreError):
             await reading
         await append_until_done(store, 1, b"x")
         assert (await store.status()).endpoint != paused.endpoint

@@ -172,7 +172,9 @@ class Etcd(Server):
 
     def ctl(self, *arguments: str) -> str:
         """Run `etcdctl` on it; return what it says."""
-        command = [find_etcdctl(), "--endpoints", self.url, "--command-timeout", "60s", *arguments]
+        command = [find_etcdctl(), "--endpoints", self.url]
+        # Authentication counts as a part of the dialling.
+        command += ["--command-timeout", "60s", "--dial-timeout", "60s", *arguments]
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "ETCDCTL_API": "3"}
         )

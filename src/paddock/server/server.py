@@ -229,8 +229,12 @@ class Server:
             await self._recovery.stop()
         for connection in list(core.connections):
             connection.close()
+        if self._cluster is not None:
+            await core.replica.catch_up()
         if self._snapshotter is not None:
-            if self._engine is not None and self._engine.keeps_snapshots():
+            # What is held stays so: the log is followed no more.
+            is_whole = self._cluster is None or core.replica.is_between_batches()
+            if self._engine is not None and self._engine.keeps_snapshots() and is_whole:
                 await self._snapshotter.close()
             else:
                 await self._snapshotter.give_up()
@@ -268,7 +272,9 @@ class Server:
         if self._on_fatal is not None:
             self._on_fatal()
         core = self._core
-        assert core is not None
+        if core is None:
+            # Who starts it is told.
+            return
         core.is_open = False
         if self._listener is not None:
             self._listener.close()

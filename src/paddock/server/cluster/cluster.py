@@ -142,6 +142,9 @@ class Cluster:
         self._etcd = EtcdWatch(
             self._store, self._keys, pacing, self._config.etcd_quota_bytes, core.wall_clock_ms
         )
+        assert self._duty is not None
+        self._duty.is_pressed = self._etcd.is_tight
+        self._duty.room_bytes = self._etcd.room_bytes
         membership.on_look = Laggards(
             roster,
             pacing,
@@ -158,9 +161,14 @@ class Cluster:
     async def spread_clients(self) -> None:
         """Close the clients' connections in small groups, so that they spread over the others."""
         core = self._core
-        if core is None or self.lease.is_over():
+        if core is None:
             return
         connections = list(core.connections)
+        if self.lease.is_over():
+            # Clients that only read, if any.
+            for connection in connections:
+                connection.close()
+            return
         group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
         for start in range(0, len(connections), group):
             some = connections[start : start + group]
@@ -175,14 +183,16 @@ class Cluster:
             await asyncio.sleep(_GROUP_PAUSE)
 
     async def leave(self) -> None:
-        """Hand our sessions on, and be no member any more."""
+        """Hand our sessions on, be no member any more, and follow the log no more."""
         if self._duty is not None:
             await self._duty.stop()
             self._duty = None
         if self._membership is not None:
-            await self._membership.leave()
-            if not self.has_wrong_state:
+            has_left = await self._membership.leave()
+            if has_left and not self.has_wrong_state:
                 self._former.clear()
+        if self._start is not None:
+            await self._start.log.close()
 
     async def close(self) -> None:
         """Follow the log no more, and let go of everything."""

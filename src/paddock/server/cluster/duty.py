@@ -2,8 +2,10 @@
 
 The member with the lowest join number is on duty. When enough of the log lies behind the newest
 snapshot in etcd, it takes a snapshot, uploads it, makes it the current one, and deletes what the
-one before it has made superfluous. Whoever comes on duty while another still works does no harm:
-`paddock.log.etcd.snapshots` and `trimming` have their guards. What fails is tried again later.
+one before it has made superfluous. While etcd has little room, less of the log is enough; but a
+snapshot that would fill etcd is not written. Whoever comes on duty while another still works does
+no harm: `paddock.log.etcd.snapshots` and `trimming` have their guards. What fails is tried again
+later.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ logger: Final = logging.getLogger(__name__)
 # Seconds between two looks at what is to be done, and after something failed.
 _PAUSE: Final = 2.0
 _PAUSE_FAILED: Final = 15.0
+# How much log must be freed for a snapshot to be worth it, if etcd has little room.
+_WORTH_BYTES: Final = 1 << 20
+# What a node takes in a snapshot, besides its path and data.
+_NODE_BYTES: Final = 80
 
 
 class Duty:
@@ -53,6 +59,10 @@ class Duty:
         # Whether the next look writes a snapshot in any case, and whether none is written for now.
         self.wants_snapshot = False
         self.is_in_doubt: Callable[[], bool] = lambda: False
+        # Whether etcd has little room, so that a snapshot is worth it that frees less; and how many
+        # bytes may be written to it, None if that is not known.
+        self.is_pressed: Callable[[], bool] = lambda: False
+        self.room_bytes: Callable[[], int | None] = lambda: None
         # The newest snapshot in etcd, as far as this server knows.
         self.manifest: Manifest | None = None
         self._store = store
@@ -102,16 +112,41 @@ class Duty:
             self.manifest = await read_manifest(self._store, self._keys, self._calls)
             if self.manifest is not None:
                 await self._trim(self.manifest)
-        last = self.manifest
-        batches = self._replica.applied - (0 if last is None else last.index)
-        seen = max(self._replica.applied - self._first_index, 1)
-        size = self._replica.applied_bytes * batches // seen
-        if self.wants_snapshot or due(size, batches, 0 if last is None else last.size):
+        if self._is_due():
             self.wants_snapshot = False
             self.manifest = await self._upload()
             await self._trim(self.manifest)
 
+    def _is_due(self) -> bool:
+        """Return whether it is time for a snapshot."""
+        last, applied = self.manifest, self._replica.applied
+        last_index, last_size = (0, 0) if last is None else (last.index, last.size)
+        batches = applied - last_index
+        if self.wants_snapshot or due(self._log_bytes(batches), batches, last_size):
+            return True
+        # Trimming keeps what lies behind the last snapshot but one: it takes two to free all.
+        trimmed = 0 if last is None or last.trimmed is None else last.trimmed.index
+        kept_bytes = self._log_bytes(applied - trimmed)
+        return self.is_pressed() and batches > 0 and kept_bytes > max(_WORTH_BYTES, last_size)
+
+    def _check_room(self) -> None:
+        """Raise LogError if a snapshot would fill etcd: no lease could be renewed then."""
+        room = self.room_bytes()
+        tree = self._replica.machine.tree
+        needed = (tree.data_bytes + _NODE_BYTES * len(tree)) * 9 // 8
+        if room is not None and needed > room:
+            raise LogError(
+                f"etcd has room for {room} bytes, and a snapshot needs about {needed}. Delete"
+                " nodes, or give etcd a larger quota"
+            )
+
+    def _log_bytes(self, batches: int) -> int:
+        """Return how many bytes so many batches have, by what this server has applied."""
+        seen = max(self._replica.applied - self._first_index, 1)
+        return self._replica.applied_bytes * batches // seen
+
     async def _upload(self) -> Manifest:
+        self._check_room()
         begun = asyncio.get_running_loop().time()
         index = await self._snapshotter.take_now()
         cut = self._cuts.get(index) or self._cut_now(index)

@@ -25,6 +25,8 @@ logger: Final = logging.getLogger(__name__)
 # Seconds between two questions, and how many of them pass between two looks at the manifest.
 PAUSE: Final = 3.0
 _MANIFEST_EVERY: Final = 5
+# What is kept free for leases and deletes: one in so many bytes of the quota.
+_RESERVED_SHARE: Final = 20
 
 
 class EtcdWatch:
@@ -53,6 +55,17 @@ class EtcdWatch:
         """Ask no more."""
         self._task.cancel()
         await asyncio.wait([self._task])
+
+    def is_tight(self) -> bool:
+        """Return whether etcd has little room."""
+        return self.space.is_tight
+
+    def room_bytes(self) -> int | None:
+        """Return how many bytes may be written that are not needed for leases; None if unknown."""
+        if self.status is None:
+            return None
+        quota = self.space.quota_bytes
+        return max(quota - quota // _RESERVED_SHARE - self.status.used_bytes, 0)
 
     def snapshot_age_seconds(self) -> float:
         """Return how old the snapshot in etcd is; -1 if that is not known."""

@@ -120,20 +120,28 @@ class Membership:
         await self._join(replaces)
         self._look_later()
 
-    async def leave(self) -> None:
-        """Leave the service, and wait until that has come out of the log, or the lease is over."""
+    async def leave(self) -> bool:
+        """Leave the service, and wait until that has come out of the log, or the lease is over.
+
+        Returns whether we have surely left.
+        """
         self._stopping = True
         if self._return is not None:
             self._return.cancel()
             await asyncio.wait([self._return])
+        has_left = False
         if self.number and not self._lease.is_over():
             departure = AwaitedOutcome()
             self._core.proposer.submit(Entry(LEAVE, b""), departure)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._lease.left()):
-                    await departure.wait()
+                    has_left = await departure.wait() is not None
+        # What is in flight may still come out, and has no submitter any more.
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
         self.stop()
+        return has_left
 
     def stop(self) -> None:
         """Do nothing any more."""
@@ -292,7 +300,7 @@ class Membership:
         self._timer = self._loop.call_later(self._lease.seconds * _LOOK, self._look)
 
     def _look(self) -> None:
-        if self._stopping:
+        if self._stopping or self._core.replica.is_dead():
             return
         if self.number and not self.is_joining:
             if self._lease.is_over():
@@ -358,7 +366,7 @@ class Membership:
         core.proposer.abandon()
         core.lifecycle.release()
         core.is_read_only = core.config.read_only_mode_enabled
-        if not for_good:
+        if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:

@@ -97,8 +97,17 @@ class SharedStart:
         replica = self._make_replica(Replay(machine, roster.index))
         records = SharedRecords(replica, roster, self._lease)
         replica.sharing = records
+        # A server that has not started yet does not end: its start fails, and says why.
+        failures: list[str] = []
+        on_fatal, replica.on_fatal = replica.on_fatal, failures.append
         await self.log.follow(records, records.position())
         await replica.catch_up()
+        if replica.failure is not None:
+            reason = str(replica.failure) or type(replica.failure).__name__
+            raise LogCorruptError(f"the log cannot be applied: {reason}") from replica.failure
+        if records.failure is not None:
+            raise records.failure
+        replica.on_fatal = on_fatal
         return replica, records
 
     def _cached_state(self, service: bytes) -> StateMachine | None:

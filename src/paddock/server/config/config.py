@@ -37,6 +37,8 @@ DEFAULT_PORT: Final = 2181
 _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
 _DEFAULT_ADMIN_PORT: Final = 8080
 _LISTEN_BACKLOG: Final = 1024
+# With what comes with it in a batch, a longer request would be too large for etcd.
+_SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A shorter lease would end while etcd elects a leader.
 LEASE_SECONDS_MIN: Final = 4.0
 # etcd takes requests of 1.5 MiB: one of ours, with identities and what was gathered before it.
@@ -616,6 +618,12 @@ class ServerConfig:
         if self.shared_log is not None and self.standalone:
             raise ConfigError(
                 "a server that shares a log does not serve alone", ("shared_log", "standalone")
+            )
+        if self.shared_log is not None and self.max_frame_bytes > _SHARED_FRAME_BYTES_MAX:
+            raise ConfigError(
+                f"jute.maxbuffer is {self.max_frame_bytes}, and with a log in etcd it is at most"
+                f" {_SHARED_FRAME_BYTES_MAX}: etcd takes no request of more than 1.5 MiB",
+                ("shared_log", "max_frame_bytes"),
             )
         if (self.etcd_cert_file is None) != (self.etcd_key_file is None):
             raise ConfigError(

@@ -67,6 +67,10 @@ class Pacing:
         self._proposed_at = self._now()
         self._since = self._proposed_at if has_more else None
 
+    def is_urgent(self) -> bool:
+        """Return whether a batch waits that our lease depends on."""
+        return self.is_renewing or self.joining is not None
+
     def idle_seconds(self) -> float:
         """Return for how long no batch went."""
         return self._now() - self._proposed_at

@@ -256,6 +256,10 @@ class Proposer(Proposals):
             # What could not be proposed in the middle of a batch.
             self._scheduled = True
             self._loop.call_soon(self._look)
+        if self.pacing is not None and self.pacing.is_urgent():
+            # However far we are behind, and though nothing else may wake us: there is no lease
+            # without it.
+            self._propose()
         self._wake()
 
     def stop(self) -> None:

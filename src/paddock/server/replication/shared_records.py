@@ -69,6 +69,8 @@ class SharedRecords(Sharing):
         self.members: RosterListener | None = None
         # Called when the log is followed no more.
         self.on_failed: Callable[[LogError], None] | None = None
+        # Why that is so.
+        self.failure: LogError | None = None
         # The name under which this process proposes; empty if it does not.
         self.boot = b""
         self._replica = replica
@@ -101,6 +103,7 @@ class SharedRecords(Sharing):
             await self._room
 
     def failed(self, error: LogError) -> None:
+        self.failure = error
         if self.on_failed is not None:
             self.on_failed(error)
 

@@ -30,6 +30,9 @@ from paddock.state.sessions import ENDED, SessionChange
 
 logger: Final = logging.getLogger(__name__)
 
+# No session has this owner.
+_NOBODY: Final = -1
+
 
 class SessionLifecycle(SessionListener):
     """Follows the sessions of the log, and proposes the end of the silent ones."""
@@ -47,6 +50,8 @@ class SessionLifecycle(SessionListener):
         self._proposer = proposer
         # The flags of the entries that we propose.
         self._flags = flags
+        # The owner whose sessions we track.
+        self._owner = _NOBODY
         self.tracker = SessionTracker(tick, self.expire)
         if not is_shared:
             self.adopt(0)
@@ -54,12 +59,17 @@ class SessionLifecycle(SessionListener):
 
     def adopt(self, owner: int) -> None:
         """Track the sessions of an owner that are not tracked yet: 0 is a server of its own."""
+        self._owner = owner
         for session in self._sessions.by_id.values():
             if session.owner == owner and self.tracker.get(session.id) is None:
                 self.tracker.add(session.id, session.timeout_ms / 1000)
 
     def release(self) -> None:
-        """Track no session any more: others may own them now."""
+        """Track no session any more: others may own them now.
+
+        Nor one that the rest of a batch of ours opens or attaches, which is being applied.
+        """
+        self._owner = _NOBODY
         for liveness in self.tracker.all():
             self.tracker.remove(liveness.session)
 
@@ -68,7 +78,7 @@ class SessionLifecycle(SessionListener):
     ) -> None:
         if change.kind == ENDED:
             self._ended(entry, submitter)
-        elif is_ours:
+        elif is_ours and self._sessions.by_id[change.session].owner == self._owner:
             self._attached(change, submitter)
         else:
             self._attached_elsewhere(change)

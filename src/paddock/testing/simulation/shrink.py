@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from paddock.testing.simulation.plan import Burst, ClientPlan, Plan
+from paddock.testing.simulation.plan import Burst, ClientPlan, Fault, Plan
 from paddock.testing.simulation.world import Result, run_world
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ class Shrinker:
         return self.result
 
     def _shrink_faults(self) -> None:
-        def put(faults: Sequence[object]) -> Plan:
-            return dataclasses.replace(self.result.plan, faults=tuple(faults))  # type: ignore[arg-type]
+        def put(faults: Sequence[Fault]) -> Plan:
+            return dataclasses.replace(self.result.plan, faults=tuple(faults))
 
         self._leave_out(list(self.result.plan.faults), put)
 
@@ -79,11 +79,11 @@ class Shrinker:
                     parts = fewer
                 else:
                     start += step
-                if self.attempts >= self._attempts_max:
-                    return
             step = min(step // 2, len(parts))
 
     def _fails(self, plan: Plan) -> bool:
+        if self.attempts >= self._attempts_max:
+            return False
         self.attempts += 1
         result = self._run(plan)
         if not result.kinds() & self._kinds:

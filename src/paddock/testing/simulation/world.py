@@ -34,7 +34,7 @@ from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
 from paddock.testing.simulation.faults import Faults, roughness
-from paddock.testing.simulation.history import History, Logged
+from paddock.testing.simulation.history import OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork, Tap
 from paddock.testing.simulation.paddock_client import PaddockClient
@@ -49,6 +49,8 @@ from paddock.testing.simulation.witness import add_log, read_log, read_shared_lo
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
+# How long a session may outlive its client: the longest timeout, a lease, and some patience.
+_GONE_SECONDS: Final = 25.0
 # After how many batches a snapshot is written to etcd.
 _BATCHES_MAX: Final = 150
 _CLIENT_HOST: Final = "10.0.1."
@@ -158,6 +160,8 @@ class World:
         await self._sleep_until(self.plan.end)
         self._faults.mend()
         await self._rest()
+        # Sessions that nobody uses any more are over by then.
+        await asyncio.sleep(_GONE_SECONDS)
         await self._read_everything()
         for machine in self.machines:
             machine.collect(machine.process)
@@ -250,7 +254,9 @@ _ALL_PATHS: Final = (
 
 def run_world(plan: Plan) -> Result:
     """Run a world to its end, and judge it."""
-    logging.getLogger("paddock").setLevel(logging.CRITICAL + 1)
+    said = logging.getLogger("paddock")
+    level = said.level
+    said.setLevel(logging.CRITICAL + 1)
     loop = WorldLoop()
     loop.set_debug(False)
     # What is collected when depends on what else the process has done.
@@ -270,9 +276,11 @@ def run_world(plan: Plan) -> Result:
         asyncio.set_event_loop(None)
         loop.close()
         gc.enable()
+        said.setLevel(level)
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
+    world.failures += _forgotten(verdict)
     _count(world, verdict)
     return Result(plan, history, verdict, world.failures, world.counts, seconds)
 
@@ -295,6 +303,22 @@ def _small_limits() -> Iterator[None]:
 def run_seed(seed: int, servers: int = 1) -> Result:
     """Run the world of a seed."""
     return run_world(make_plan(seed, servers))
+
+
+def _forgotten(verdict: Verdict) -> list[str]:
+    """Return what should have been over: sessions whose clients are long gone."""
+    calls = verdict.calls
+    used = {
+        connection.session
+        for connection in calls.connections.values()
+        if connection.lost_at is None
+    }
+    opened = [one.session for one in calls.log.values() if one.about == OPENED]
+    return [
+        f"liveness: session 0x{session:x} outlives its client"
+        for session in opened
+        if session not in used and session not in verdict.timeline.ends
+    ]
 
 
 def _count(world: World, verdict: Verdict) -> None:

@@ -188,13 +188,15 @@ def test_what_waits_for_a_connection_is_not_sent_after_withdraw() -> None:
 
     async def scenario() -> None:
         store = Unconnected()
-        proposals = Proposals(store, LogFigures(), pytest.fail)
+        failures: list[LogError] = []
+        proposals = Proposals(store, LogFigures(), failures.append)
         proposals.begin(BOOT)
         proposals.propose(0, b"batch")
         await asyncio.sleep(1)
         proposals.withdraw()
         await asyncio.sleep(60)
         assert store.appends == []
+        assert failures == []
         await proposals.close()
 
     virtually(scenario())

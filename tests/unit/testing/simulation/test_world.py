@@ -51,6 +51,7 @@ def test_a_part_of_a_plan_is_a_plan() -> None:
     assert result.counts["sessions"] >= 1
 
 
+@pytest.mark.source
 def test_a_server_that_loses_events_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Watches, "publish", lambda self, changes: None)
     result = run_seed(2)
@@ -59,6 +60,7 @@ def test_a_server_that_loses_events_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert "The story:" in result.report()
 
 
+@pytest.mark.source
 def test_a_server_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Replica, *arguments: object) -> None:
         raise ValueError("planted")

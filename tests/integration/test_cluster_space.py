@@ -1,0 +1,85 @@
+"""A real etcd that becomes full: writes are refused in time, and everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import paddock
+from paddock.server.cluster import etcd_watch
+from paddock.server.config.config import ServerConfig
+from paddock.server.config.log_url import LogUrl
+from paddock.server.server import Server
+from tests.support.etcd import Etcd
+from tests.support.server import POLL_S
+
+pytestmark = pytest.mark.judge
+
+MIB = 1 << 20
+QUOTA = 24 * MIB
+DEADLINE_S = 90.0
+
+
+def server_on(etcd: Etcd) -> Server:
+    return Server(
+        ServerConfig(
+            port=0,
+            shared_log=LogUrl((etcd.endpoint,), "shop"),
+            etcd_quota_bytes=QUOTA,
+            advertise="shop.example:2181",
+        ),
+        wall_clock_ms=lambda: time.time_ns() // 1_000_000,
+        random_bytes=os.urandom,
+        lease_clock=time.monotonic,
+    )
+
+
+def test_writes_are_refused_before_etcd_is_full_until_deletes_have_made_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(etcd_watch, "PAUSE", 0.02)
+
+    async def write_until_refused(client: paddock.Client) -> int:
+        for number in range(1_000):
+            try:
+                await client.create(f"/n{number}", bytes(250_000))
+            except paddock.SystemFailureError:
+                return number
+        raise AssertionError("nothing was refused")
+
+    async def write_until_accepted(client: paddock.Client) -> None:
+        while True:
+            try:
+                await client.create("/again", bytes(250_000))
+            except paddock.SystemFailureError:
+                await asyncio.sleep(POLL_S)
+            else:
+                return
+
+    async def scenario(etcd: Etcd) -> None:
+        server = server_on(etcd)
+        await server.start()
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                async with paddock.connect("{}:{}".format(*server.address)) as client:
+                    written = await write_until_refused(client)
+                    assert 30 < written < 96
+                    status = server.cluster_status()["etcd"]
+                    assert isinstance(status, dict)
+                    assert (status["is_tight"], status["is_full"]) == (True, False)
+                    for number in range(written):
+                        await client.delete(f"/n{number}")
+                    # A session can still be had.
+                    async with paddock.connect("{}:{}".format(*server.address)) as other:
+                        assert await other.children("/") == ["zookeeper"]
+                    # Snapshots have the deleted nodes trimmed from the log.
+                    await write_until_accepted(client)
+        finally:
+            await server.stop()
+
+    with Etcd(tmp_path / "etcd", quota_bytes=QUOTA) as etcd:
+        asyncio.run(scenario(etcd))
