@@ -178,9 +178,7 @@ class Lab:
         options = Options(extra=(("snapCount", "500"), ("syncLimit", "2")))
         log = f"etcd://{','.join(self.etcd.endpoints)}/{SERVICE}"
         for number, place in enumerate(self.server_places, 1):
-            member = LabMember(
-                number, options, self.folder / place.name, log, advertises=False
-            )
+            member = LabMember(number, options, self.folder / place.name, log, advertises=False)
             member.host, member.within = place.address, place.command
             member.rate = self._rates[number - 1]
             member.data = stack.enter_context(

@@ -153,7 +153,9 @@ class Load:
     async def run(self, scene: Scene) -> None:
         async with asyncio.timeout(_DEADLINE_S), asyncio.TaskGroup() as tasks:
             for number, name in enumerate(self._names()):
-                tasks.create_task(self._run_client(name, RawClient if number % 2 else PaddockClient))
+                tasks.create_task(
+                    self._run_client(name, RawClient if number % 2 else PaddockClient)
+                )
             await self.all_write()
             await asyncio.sleep(_BEFORE_S)
             await scene(self)
@@ -198,7 +200,10 @@ class Load:
         for count in itertools.count(1):
             others = draw.sample(self._names(), k=2)
             mine = Wish("set", f"/w/{name}", f"{count:08}")
-            wishes = [mine, *(Wish("get", f"/w/{one}", watch=draw.random() < 0.2) for one in others)]
+            wishes = [
+                mine,
+                *(Wish("get", f"/w/{one}", watch=draw.random() < 0.2) for one in others),
+            ]
             wishes.append(self._other_wish(draw, name, count))
             yield Burst(_PAUSE_S * draw.uniform(0.5, 1.5), tuple(wishes))
 
