@@ -561,7 +561,9 @@ class RequestHandler(Submitter):
                 if self.buffer.is_full():
                     self.buffer.flush()
             else:
-                self.buffer.reply(first.xid, first.zxid, first.error, first.body)
+                # A client never sees a zxid go back: what came before may have had a higher one.
+                zxid = first.zxid if first.zxid <= 0 else self._machine.zxid
+                self.buffer.reply(first.xid, zxid, first.error, first.body)
                 if first.operation == FINAL:
                     self._close()
         if self.is_paused:

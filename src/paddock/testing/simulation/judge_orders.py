@@ -7,6 +7,7 @@ import bisect
 from paddock.protocol import opcodes
 from paddock.protocol.records import PING_XID
 from paddock.testing.simulation.calls import Call, Connection, Seen
+from paddock.testing.simulation.history import LOG
 from paddock.testing.simulation.judge_timeline import Timeline, Violation
 
 
@@ -23,14 +24,20 @@ def judge_orders(timeline: Timeline) -> list[Violation]:
 
 
 def _unanswered(timeline: Timeline) -> list[Violation]:
-    """A call on a connection that stands at the end of the history must have a reply."""
+    """A call on a connection that stands must have a reply, unless the history ends too early.
+
+    A client waits for no longer than its timeout before it gives a connection up.
+    """
+    history = timeline.calls.history
+    end = max((moment.at for moment in history if moment.kind != LOG), default=0.0)
     found = []
     for connection in timeline.calls.connections.values():
-        # A ping may be under way at the end.
-        unanswered = timeline.calls.unanswered(connection)
-        calls = [call for call in unanswered if call.request.xid != PING_XID]
-        if connection.lost_at is None and calls:
-            found.append(Violation("outcomes", "a call was never answered", [calls[0].begun]))
+        if connection.lost_at is None:
+            found += [
+                Violation("outcomes", "a call was never answered", [call.begun])
+                for call in timeline.calls.unanswered(connection)
+                if call.begin + connection.timeout < end
+            ]
     return found
 
 

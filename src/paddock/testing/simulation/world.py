@@ -308,10 +308,12 @@ def run_seed(seed: int, servers: int = 1) -> Result:
 def _forgotten(verdict: Verdict) -> list[str]:
     """Return what should have been over: sessions whose clients are long gone."""
     calls = verdict.calls
+    end = max((moment.at for moment in verdict.history), default=0.0)
+    # A client may be between two connections.
     used = {
         connection.session
         for connection in calls.connections.values()
-        if connection.lost_at is None
+        if connection.lost_at is None or connection.lost_at > end - _GONE_SECONDS
     }
     opened = [one.session for one in calls.log.values() if one.about == OPENED]
     return [

@@ -10,10 +10,13 @@ import socket
 import pytest
 
 from paddock.errors import NO_NODE, OK, SYSTEM_ERROR
+from paddock.protocol.jute import Reader
+from paddock.protocol.records import ReplyHeader
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.request_handler import RequestHandler
 from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.connections.turns import PASS_SECONDS
+from paddock.server.replication.pacing import DISPUTED, Pacing
 from paddock.testing.clock import run_virtually
 from tests.support import requests as rq
 from tests.support.logs import Durability
@@ -32,6 +35,23 @@ from tests.unit.server.harness import (
 CREATOR_ONLY = (Acl(31, "auth", ""),)
 PARTS = (Connection, RequestHandler, ConnectionWatcher)
 MULTI_END = MULTI_HEADER.pack(-1, True, -1)
+
+
+def test_a_write_that_is_declined_behind_another_does_not_show_an_older_zxid() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        client.send(rq.create("/n"))
+        harness.proposer.pacing = Pacing(lambda: 0.0, 1 << 16)
+        harness.proposer.pacing.restrain(DISPUTED, True)
+        client.send(rq.create("/m"))
+        harness.proposer.pacing = None
+        await harness.settle()
+        headers = [ReplyHeader.read(Reader(frame)) for frame in client.transport.frames()]
+        assert [header.error for header in headers] == [OK, SYSTEM_ERROR]
+        assert headers[0].zxid == headers[1].zxid == harness.machine.zxid
+
+    run(scenario)
 
 
 def test_a_read_between_two_writes_sees_the_first_and_not_the_second() -> None:

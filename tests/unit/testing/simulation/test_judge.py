@@ -72,6 +72,9 @@ def test_a_ping_may_overtake(written: Written) -> None:
 def test_a_call_without_an_outcome_is_found(written: Written) -> None:
     one = written.connect("c1", 1, opened=1)
     written.exists(one, "/a")
+    assert written.rules() == set(), "it may be on its way"
+    written.at += 11
+    written.connect("c2", 2, opened=2)
     assert written.rules() == {"outcomes"}
     written.lose(one)
     assert written.rules() == set()
