@@ -1,6 +1,6 @@
 """The command with a clock for its lease that runs at another rate.
 
-    python -m tests.support.scaled_clock 0.9 serve --log etcd://…
+python -m tests.support.scaled_clock 0.9 serve --log etcd://…
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import Record
@@ -178,9 +178,7 @@ class Lab:
         options = Options(extra=(("snapCount", "500"), ("syncLimit", "2")))
         log = f"etcd://{','.join(self.etcd.endpoints)}/{SERVICE}"
         for number, place in enumerate(self.server_places, 1):
-            member = LabMember(
-                number, options, self.folder / place.name, log, advertises=False
-            )
+            member = LabMember(number, options, self.folder / place.name, log, advertises=False)
             member.host, member.within = place.address, place.command
             member.rate = self._rates[number - 1]
             member.data = stack.enter_context(
@@ -206,6 +204,6 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _items(etcd: Etcd, *arguments: str) -> Iterator[dict[str, object]]:
+def _items(etcd: Etcd, *arguments: str) -> Iterator[dict[str, Any]]:
     answer = json.loads(etcd.ctl("get", *arguments, "--write-out", "json"))
     yield from answer.get("kvs", [])

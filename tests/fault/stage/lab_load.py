@@ -29,6 +29,7 @@ from paddock.testing.simulation.witness import add_log, read_shared_log
 from tests.fault.stage.lab import Lab
 from tests.fault.stage.tapped_loop import TappedLoop, client_name
 from tests.support.members import Member
+from tests.support.recipes import until
 
 #: The timeout of all sessions.
 SESSION_S: Final = 8.0
@@ -147,13 +148,14 @@ class Load:
     async def all_write(self) -> None:
         """Wait until every client has had an answer to a burst that began after this moment."""
         before = self._bursts.copy()
-        while any(self._bursts[name] < before[name] + 2 for name in self._names()):
-            await asyncio.sleep(0.05)
+        await until(lambda: all(self._bursts[name] >= before[name] + 2 for name in self._names()))
 
     async def run(self, scene: Scene) -> None:
         async with asyncio.timeout(_DEADLINE_S), asyncio.TaskGroup() as tasks:
             for number, name in enumerate(self._names()):
-                tasks.create_task(self._run_client(name, RawClient if number % 2 else PaddockClient))
+                tasks.create_task(
+                    self._run_client(name, RawClient if number % 2 else PaddockClient)
+                )
             await self.all_write()
             await asyncio.sleep(_BEFORE_S)
             await scene(self)
@@ -198,7 +200,10 @@ class Load:
         for count in itertools.count(1):
             others = draw.sample(self._names(), k=2)
             mine = Wish("set", f"/w/{name}", f"{count:08}")
-            wishes = [mine, *(Wish("get", f"/w/{one}", watch=draw.random() < 0.2) for one in others)]
+            wishes = [
+                mine,
+                *(Wish("get", f"/w/{one}", watch=draw.random() < 0.2) for one in others),
+            ]
             wishes.append(self._other_wish(draw, name, count))
             yield Burst(_PAUSE_S * draw.uniform(0.5, 1.5), tuple(wishes))
 
