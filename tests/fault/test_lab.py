@@ -11,13 +11,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fault.stage.lab import T, Lab
+from tests.fault.stage.lab import Lab, T
 from tests.fault.stage.lab_load import SESSION_S, Played, play
 from tests.fault.stage.lab_scenes import SCENES, Scene
 from tests.support.judges import skip_or_fail
 from tests.support.server import ServerMissingError
 
 pytestmark = pytest.mark.judge
+
+HEAD = (
+    "| scene | its clients: writes | reads | other clients: writes | reads"
+    " | sessions ended | writes acknowledged | of unknown outcome |"
+)
 
 
 def long_but_the_first() -> list[object]:
@@ -30,8 +35,8 @@ def rows() -> Iterator[list[str]]:
     """The table, which is printed when all scenes are over."""
     rows: list[str] = []
     yield rows
-    print(f"\n\nThe longest wait for an answer, with a lease of {T:g} s and sessions of {SESSION_S:g} s:")
-    print("| scene | its clients: writes | reads | other clients: writes | reads | sessions ended | writes acknowledged | of unknown outcome |")
+    print(f"\n\nThe longest waits, with a lease of {T:g} s and sessions of {SESSION_S:g} s:\n")
+    print(HEAD)
     print("|---|---|---|---|---|---|---|---|")
     print("\n".join(rows))
 
@@ -52,7 +57,6 @@ def test_a_scene_loses_nothing_and_misleads_nobody(scene: Scene, rows: list[str]
     try:
         with Lab(scene.rates) as lab:
             played = play(lab, scene.play, clock_rate_max=max(scene.rates))
-            print(row_of(scene, played), dict(played.counts), played.reconnects)
             assert not played.problems, played.report()
             assert scene.caused(played), f"the scene did not happen: {played.counts}"
             assert played.ended_sessions == scene.ended

@@ -8,10 +8,10 @@
         network.mend()
         with clients.entered(): ...       # sockets of this thread are the clients' ones
 
-The bridge has a namespace as well, so nothing of this is seen by the machine's own network, and its
-addresses are nobody else's. A loss is silent, as on a network: packets go to a hardware address that
-nobody has. So it needs no firewall, only root and `ip` of iproute2. Namespaces go at the end, also
-those that a killed run has left behind.
+The bridge has a namespace as well, so nothing of this is seen by the machine's own network, and
+its addresses are nobody else's. A loss is silent, as on a network: packets go to a hardware address
+that nobody has. So it needs no firewall, only root and `ip` of iproute2. Namespaces go at the end,
+also those that a killed run has left behind.
 """
 
 from __future__ import annotations

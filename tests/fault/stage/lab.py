@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import Record
@@ -204,6 +204,6 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _items(etcd: Etcd, *arguments: str) -> Iterator[dict[str, object]]:
+def _items(etcd: Etcd, *arguments: str) -> Iterator[dict[str, Any]]:
     answer = json.loads(etcd.ctl("get", *arguments, "--write-out", "json"))
     yield from answer.get("kvs", [])

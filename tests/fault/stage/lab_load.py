@@ -29,6 +29,7 @@ from paddock.testing.simulation.witness import add_log, read_shared_log
 from tests.fault.stage.lab import Lab
 from tests.fault.stage.tapped_loop import TappedLoop, client_name
 from tests.support.members import Member
+from tests.support.recipes import until
 
 #: The timeout of all sessions.
 SESSION_S: Final = 8.0
@@ -147,8 +148,7 @@ class Load:
     async def all_write(self) -> None:
         """Wait until every client has had an answer to a burst that began after this moment."""
         before = self._bursts.copy()
-        while any(self._bursts[name] < before[name] + 2 for name in self._names()):
-            await asyncio.sleep(0.05)
+        await until(lambda: all(self._bursts[name] >= before[name] + 2 for name in self._names()))
 
     async def run(self, scene: Scene) -> None:
         async with asyncio.timeout(_DEADLINE_S), asyncio.TaskGroup() as tasks:

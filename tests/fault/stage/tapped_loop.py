@@ -31,15 +31,13 @@ class TappedLoop(asyncio.SelectorEventLoop):
     async def create_connection(  # type: ignore[override]
         self,
         protocol_factory: Callable[[], asyncio.Protocol],
-        host: str | None = None,
-        port: int | None = None,
+        host: str = "",
+        port: int = 0,
         **options: Any,
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         client = client_name.get()
         if not client:
-            return await super().create_connection(  # type: ignore[no-any-return]
-                protocol_factory, host, port, **options
-            )
+            return await super().create_connection(protocol_factory, host, port, **options)
         server = self._servers[f"{host}:{port}"]
         tap = self.recorder.tap(client, server)
         _, tapped = await super().create_connection(
