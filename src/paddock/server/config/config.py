@@ -37,8 +37,6 @@ DEFAULT_PORT: Final = 2181
 _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
 _DEFAULT_ADMIN_PORT: Final = 8080
 _LISTEN_BACKLOG: Final = 1024
-# With what comes with it in a batch, a longer request would be too large for etcd.
-_SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A shorter lease would end while etcd elects a leader.
 LEASE_SECONDS_MIN: Final = 4.0
 # etcd takes requests of 1.5 MiB: one of ours, with identities and what was gathered before it.
@@ -619,10 +617,10 @@ class ServerConfig:
             raise ConfigError(
                 "a server that shares a log does not serve alone", ("shared_log", "standalone")
             )
-        if self.shared_log is not None and self.max_frame_bytes > _SHARED_FRAME_BYTES_MAX:
+        if self.shared_log is not None and self.max_frame_bytes > SHARED_FRAME_BYTES_MAX:
             raise ConfigError(
                 f"jute.maxbuffer is {self.max_frame_bytes}, and with a log in etcd it is at most"
-                f" {_SHARED_FRAME_BYTES_MAX}: etcd takes no request of more than 1.5 MiB",
+                f" {SHARED_FRAME_BYTES_MAX}: etcd takes no request of more than 1.5 MiB",
                 ("shared_log", "max_frame_bytes"),
             )
         if (self.etcd_cert_file is None) != (self.etcd_key_file is None):
@@ -642,13 +640,6 @@ class ServerConfig:
             raise ConfigError(
                 "etcd:// is not secured, and no certificates are used: write etcds://",
                 ("shared_log", "etcd_ca_file", "etcd_cert_file"),
-            )
-
-        if self.shared_log is not None and self.max_frame_bytes > SHARED_FRAME_BYTES_MAX:
-            raise ConfigError(
-                f"a server that shares a log takes requests of at most {SHARED_FRAME_BYTES_MAX}"
-                " bytes, because etcd takes no more than 1.5 MiB",
-                ("shared_log", "max_frame_bytes"),
             )
 
     def answers_word(self, word: str) -> bool:

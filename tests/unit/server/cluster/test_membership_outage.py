@@ -147,6 +147,7 @@ async def test_a_server_that_fails_in_an_unforeseen_way_at_a_record_ends() -> No
         assert core.replica.is_dead()
 
 
+@pytest.mark.source
 @in_virtual_time
 async def test_a_server_that_fails_in_an_unforeseen_way_at_an_entry_ends() -> None:
     async with staged("a", "b") as stage, connect(stage, "b") as client:
