@@ -36,10 +36,11 @@ GENERATED = "build/mypyc"
 # across two of them: that placement decides up to a third of the speed
 # (docs/explanation/speed.md). The option pads a file to 2 MiB, so only the one library with the
 # code gets it, and not the small modules that load it. Without norelro its data would be padded,
-# too. The small modules need no symbols, and no pages of their own for code and for data.
+# too, and that of the small modules to a page, which has 64 KiB on some machines. The small modules
+# need no symbols, and no pages of their own for code and for data.
 COMPILER_OPTIONS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
 LIBRARY_LINKER_OPTIONS = ["-Wl,-z,max-page-size=0x200000", "-Wl,-z,norelro"]
-MODULE_LINKER_OPTIONS = ["-Wl,-z,noseparate-code", "-Wl,-s"]
+MODULE_LINKER_OPTIONS = ["-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,-s"]
 # How mypyc ends the name of that library.
 LIBRARY_SUFFIX = "__mypyc"
 COMPILER_FAILURES = (CCompilerError, ExecError, PlatformError)

@@ -116,6 +116,7 @@ missing_packages() {
   command -v strace >/dev/null || echo strace
   command -v etcd >/dev/null || echo etcd-server
   command -v etcdctl >/dev/null || echo etcd-client
+  command -v ip >/dev/null || echo iproute2
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
 }
@@ -175,6 +176,7 @@ for package in $missing; do
     libzookeeper-mt-dev) what="Apache's C client" ;;
     libcurator-recipes-java | default-jdk-headless) what="the judgement of Curator and Apache's Java client" ;;
     etcd-server | etcd-client) what="everything about several servers on etcd" ;;
+    iproute2) what="everything in network namespaces" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;

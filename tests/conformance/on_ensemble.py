@@ -86,7 +86,12 @@ _LEFT_OUT_ON_APACHE: Final = {
 
 _LEFT_OUT_ON_PADDOCK: Final = {
     "test_four_letter_words::test_conf_shows_the_settings": "its log is not in a folder of its own",
+    "test_four_letter_words::test_mntr_is_lines_of_key_tab_value": _LONE,
+    "test_four_letter_words::test_srvr_is_a_version_and_a_summary": _LONE,
+    "test_four_letter_words::test_stat_adds_the_clients": _LONE,
+    "test_kazoo::test_four_letter_words": _LONE,
     "test_restart::test_a_session_nobody_returns_to_expires_after_a_restart": _OTHERS_COUNT,
+    "test_zkcli": _LONE,
     "test_zookeeper_subtree::test_the_configuration_is_read_only_and_empty": "it lists the servers",
 }
 

@@ -36,6 +36,13 @@ ENSEMBLE_ROUNDS = 20
 SILENCE_SESSION_S = 15.0
 SILENCE_OF_ALL_SESSION_S = 6.0
 
+#: Our own three are killed under a larger load in every run (test_cluster_crash.py).
+ON_BOTH = pytest.mark.parametrize(
+    "several",
+    ["ensemble", pytest.param("cluster", marks=[pytest.mark.cluster, pytest.mark.long])],
+    indirect=True,
+)
+
 _numbers = itertools.count()
 
 
@@ -57,6 +64,7 @@ def run(hosts: str, folder: str, blow: Blow, rounds: int, session_timeout: float
 
 
 @pytest.mark.judge
+@ON_BOTH
 def test_a_client_survives_the_kill_of_each_member_it_comes_to(
     several: Ensemble, folder: str
 ) -> None:
@@ -76,11 +84,7 @@ def test_a_client_survives_the_kill_of_each_member_it_comes_to(
 
 
 @pytest.mark.judge
-@pytest.mark.parametrize(
-    "several",
-    ["ensemble", pytest.param("cluster", marks=[pytest.mark.cluster, pytest.mark.long])],
-    indirect=True,
-)
+@ON_BOTH
 def test_a_client_leaves_each_member_that_hangs_by_its_own_clock(
     several: Ensemble, folder: str
 ) -> None:

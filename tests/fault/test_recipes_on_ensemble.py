@@ -40,7 +40,7 @@ SESSION_S: Final = 40.0
 DEADLINE_S: Final = 150.0
 PLAYERS: Final = 3
 #: What is played on a cluster in every run; the rest is in `make test-all`.
-SOON: Final = ("a lock", "a queue")
+SOON: Final = ("a lock",)
 
 
 @dataclass

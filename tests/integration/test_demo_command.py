@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import select
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -23,6 +24,7 @@ import pytest
 
 from tests.support.command import COMMAND, DEADLINE_S, refusal, success
 from tests.support.holding import wait_until
+from tests.support.judges import skip_or_fail
 from tests.support.terminal import CONTROL_C, terminal
 
 ACTS: Final = ["election", "lock", "discovery", "queue", "barrier"]
@@ -377,3 +379,35 @@ def test_a_key_ends_a_screen(key: str, status: int) -> None:
         # The cursor is there again, and the screen of before.
         assert screen.written.rindex(b"\x1b[?1049l") > screen.written.rindex(b"\x1b[?1049h")
         assert screen.written.rindex(b"\x1b[?25h") > screen.written.rindex(b"\x1b[?25l")
+
+
+@pytest.mark.judge
+def test_in_a_cluster_the_client_that_counts_outlives_its_server_and_the_leader_of_etcd(
+    tmp_path: Path,
+) -> None:
+    if shutil.which("etcd") is None:
+        skip_or_fail("etcd is missing (Debian: apt-get install etcd-server)")
+    with demo(tmp_path, "cluster") as played:
+        status, output, errors = played.end()
+        assert (status, errors) == (0, "")
+        lines = [one.what for one in told(output)]
+        kills = [line for line in lines if line.startswith("kills with SIGKILL: ")]
+        assert [line.split(", ")[1] for line in kills] == [
+            "the server of the counter",
+            "etcd's leader",
+        ]
+        # Its server is gone for some time.
+        assert re.match(r"saw that it had no server for \d+\.\d\d s, ", lines[4])
+        assert lines.count("saw that its connection was never lost, and the count only grew") >= 1
+        assert sum("still holds the lock" in line for line in lines) == 2
+        match = re.fullmatch(
+            r"saw that (\d+) writes made the count (\d+): each done once", lines[-1]
+        )
+        assert match is not None
+        assert match[1] == match[2]
+        assert played.left() == []
+
+
+def test_what_is_killed_in_a_cluster_is_said_for_that_act_alone() -> None:
+    assert "is for the act cluster" in refusal("demo", "--kill", "etcd", "lock", status=2)
+    assert "played alone" in refusal("demo", "cluster", "lock", status=2)

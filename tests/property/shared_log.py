@@ -150,7 +150,7 @@ class Follower:
         released = self.roster.take(
             record.index, record.revision, boot, record.number, record.payload
         )
-        for number, payload in released:
+        for number, payload, _ in released:
             entries = Batch.decode(payload).entries
             self.machine.begin_batch(boot)
             for entry in entries:

@@ -30,6 +30,10 @@ _MEMORY: Final = Path("/dev/shm")
 # for a busy machine.
 _ETCD_ARGUMENTS: Final = ("--heartbeat-interval", "50", "--election-timeout", "1000")
 
+# The lease in ticks of 200 ms: 8 s. The shortest one may be over while a busy machine does other
+# things; a longer one makes tests wait until a server is missed.
+_LEASE_TICKS: Final = 40
+
 _OPTIONS: Final = Options()
 
 
@@ -84,9 +88,10 @@ class PaddockCluster(Ensemble):
             self.etcd_cluster = EtcdCluster(self.etcd_folder, arguments=_ETCD_ARGUMENTS)
             self.etcd = self.etcd_cluster.members
         endpoints = ",".join(one.endpoint for one in self.etcd)
+        extra = (("syncLimit", str(_LEASE_TICKS)), *options.extra)
         if has_read_only_mode:
-            extra = (*options.extra, ("readonlymode.enabled", "true"))
-            options = dataclasses.replace(options, extra=extra)
+            extra = (*extra, ("readonlymode.enabled", "true"))
+        options = dataclasses.replace(options, extra=extra)
         self.members = [
             PaddockMember(
                 number,

@@ -111,6 +111,8 @@ class Server(abc.ABC):
         self.data.mkdir(exist_ok=True)
         self.log = self.folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
+        #: Words before its command, such as those that enter a network namespace.
+        self.within: list[str] = []
 
     def __enter__(self) -> Self:
         try:
@@ -173,7 +175,7 @@ class Server(abc.ABC):
         command, environment = self.prepare()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command,
+                [*self.within, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

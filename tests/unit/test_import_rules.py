@@ -102,7 +102,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
     "cli": {
         "bench": set(),
         "cluster": {"run_under"},
-        "demo": set(),
+        "demo": {"cluster"},
         "run_under": set(),
         "shell": set(),
         "transfer": set(),

@@ -272,7 +272,9 @@ class Server:
         if self._on_fatal is not None:
             self._on_fatal()
         core = self._core
-        assert core is not None
+        if core is None:
+            # Who starts it is told.
+            return
         core.is_open = False
         if self._listener is not None:
             self._listener.close()
@@ -448,6 +450,7 @@ class Server:
                 self._retained(),
                 restored,
                 config.snapshot_every_kib << 10 if is_kept else 0,
+                0.0 if cluster is None else self._random_bytes(1)[0] / 256,
             )
             replica.on_applied = self._snapshotter.look
         self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)

@@ -215,9 +215,9 @@ class Member:
         self.next = next
         # The index of its last batch that was released or held.
         self.last_index = last_index
-        # Batches that came before their turn. Invariant: their numbers are above `next`, and below
-        # `next + HELD_MAX`.
-        self.held: dict[int, bytes] = {}
+        # Batches that came before their turn, and their indices. Invariant: their numbers are above
+        # `next`, and below `next + HELD_MAX`.
+        self.held: dict[int, tuple[bytes, int]] = {}
         self.rules_max = rules_max
         self.address = address
         self.settings = settings
@@ -251,8 +251,11 @@ class Roster:
 
     def take(
         self, index: int, revision: int, boot: bytes, number: int, payload: bytes
-    ) -> list[tuple[int, bytes]]:
-        """Take the next record; return what is to be applied now, as (number, payload)."""
+    ) -> list[tuple[int, bytes, int]]:
+        """Take the next record; return what is to be applied now, as (number, payload, index).
+
+        The index is where it stands in the log: an earlier one than this record's if it was held.
+        """
         assert index > self.index, "records are taken in the order of the log"
         self.index = index
         self.revision = revision
@@ -263,7 +266,7 @@ class Roster:
         member = self.members.get(boot)
         if member is None:
             if number == 0 and boot not in self.ended and _is_join(payload):
-                return [(number, payload)]
+                return [(number, payload, index)]
             return []
         ahead = number - member.next
         if ahead < 0 or ahead >= HELD_MAX or number in member.held:
@@ -273,13 +276,13 @@ class Roster:
             # What a batch begins with: the index that its proposer had applied.
             member.lag = index - min(max(read_i64_be(payload, 0), 0), index)
         if ahead > 0:
-            member.held[number] = payload
+            member.held[number] = payload, index
             self.held_count += 1
             return []
-        released = [(number, payload)]
+        released = [(number, payload, index)]
         number += 1
         while number in member.held:
-            released.append((number, member.held.pop(number)))
+            released.append((number, *member.held.pop(number)))
             self.held_count -= 1
             number += 1
         member.next = number

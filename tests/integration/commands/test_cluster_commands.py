@@ -146,7 +146,7 @@ def test_the_largest_request_that_a_server_may_take_fits_into_etcd(log: str) -> 
             spare = len(rq.create("/large").body) + 8
             assert client.call(rq.create("/large", bytes(largest - spare))).err == Code.OK
     said = refusal("serve", "--log", log, "--max-frame-bytes", str(largest + 1), status=2)
-    assert "takes requests of at most 1048576 bytes" in said
+    assert "with a log in etcd it is at most 1048576" in said
 
 
 def test_an_epoch_begins_only_when_no_server_runs(log: str) -> None:

@@ -53,7 +53,7 @@ class SharedState:
         index = self.roster.index + 1
         payload = payload_of(*entries, digest_index=index - 1)
         outcomes = []
-        for _, released in self.roster.take(index, 2 * index, boot, number, payload):
+        for _, released, _ in self.roster.take(index, 2 * index, boot, number, payload):
             self.machine.begin_batch(boot)
             outcomes += [self.machine.apply(entry) for entry in Batch.decode(released).entries]
         return outcomes

@@ -36,13 +36,13 @@ def roster() -> Roster:
 def take(roster: Roster, number: int, payload: bytes = OTHER, boot: bytes = A) -> list[int]:
     """Take a record; return the numbers that it releases."""
     released = roster.take(roster.index + 1, 7 * (roster.index + 1), boot, number, payload)
-    return [number for number, _ in released]
+    return [number for number, _, _ in released]
 
 
 class TestUnknownBoot:
     def test_its_lone_join_is_released_and_makes_it_no_member(self) -> None:
         roster = Roster(SERVICE)
-        assert roster.take(1, 5, A, 0, JOIN_BATCH) == [(0, JOIN_BATCH)]
+        assert roster.take(1, 5, A, 0, JOIN_BATCH) == [(0, JOIN_BATCH, 1)]
         assert not roster.members
 
     @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ class TestNumbers:
         take(roster, 2, b"second")
         assert roster.members[A].last_index == last
         assert roster.held_count == 1
-        assert roster.take(99, 1, A, 1, b"now") == [(1, b"now"), (2, b"first")]
+        assert roster.take(99, 1, A, 1, b"now") == [(1, b"now", 99), (2, b"first", 2)]
 
     def test_one_too_far_ahead_is_void(self, roster: Roster) -> None:
         assert take(roster, 1 + HELD_MAX) == []
@@ -106,7 +106,7 @@ class TestNumbers:
         assert len(take(roster, 1)) == HELD_MAX
 
     def test_what_a_member_has_written_is_released_whatever_it_is(self, roster: Roster) -> None:
-        assert roster.take(9, 9, A, 1, b"?") == [(1, b"?")]
+        assert roster.take(9, 9, A, 1, b"?") == [(1, b"?", 9)]
 
     def test_members_do_not_wait_for_each_other(self, roster: Roster) -> None:
         member_of(roster, B)

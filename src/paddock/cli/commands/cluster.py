@@ -129,22 +129,27 @@ def finalize(log: SharedLogOptions) -> None:
     "wait_seconds",
     metavar="SECONDS",
     type=NumberRange(min=0, max=3600),
-    default=10.0,
-    show_default=True,
-    help="How long servers that have not left must be silent: at least their lease.",
+    help="How long servers that have not left must be silent.  [default: their lease]",
 )
-def epoch(log: SharedLogOptions, wait_seconds: float) -> None:
+def epoch(log: SharedLogOptions, wait_seconds: float | None) -> None:
     """Begin a new epoch of zxids, after etcd was restored from a backup.
 
     It must be run before a server is started: without it, zxids that clients have seen would be
     used again. No server may run.
     """
+    from paddock.server.cluster.shared_settings import lease_seconds
+    from paddock.server.config.config import LEASE_SECONDS_MIN
+    from paddock.state.roster import Member
     from paddock.storage.cluster import operations
+
+    def wait(member: Member) -> float:
+        if wait_seconds is not None:
+            return wait_seconds
+        return lease_seconds(member.settings, LEASE_SECONDS_MIN)
 
     async def work() -> int:
         async with log.store() as store:
-            caller = log.caller("epoch")
-            return await operations.begin_epoch(store, log.keys, caller, wait_seconds)
+            return await operations.begin_epoch(store, log.keys, log.caller("epoch"), wait)
 
     click.echo(f"the service goes on at zxid 0x{run(work):x}")
 

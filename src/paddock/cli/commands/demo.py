@@ -11,6 +11,9 @@ from paddock.cli.service import run
 # A pipe needs no time to look.
 _SPEED_IN_A_PIPE: Final = 10.0
 _SPEED_ON_A_SCREEN: Final = 1.0
+_CLUSTER_TITLE: Final = (
+    "three servers and three etcd, of which some are killed while a client counts"
+)
 
 
 @click.command()
@@ -23,6 +26,14 @@ _SPEED_ON_A_SCREEN: Final = 1.0
     type=NumberRange(min=0.1, max=100),
     help="How fast the acts are played; 2 is twice as fast.  [default: 1, in a pipe 10]",
 )
+@click.option(
+    "--kill",
+    "kills",
+    metavar="WHAT",
+    type=click.Choice(["server", "etcd"]),
+    multiple=True,
+    help="In the act cluster, what is killed, in this order: server, etcd.  [default: both]",
+)
 @default_option(
     "--timeout",
     "SECONDS",
@@ -31,13 +42,26 @@ _SPEED_ON_A_SCREEN: Final = 1.0
     "The session timeout of the workers: how long a killed one is waited for, at most.",
 )
 def demo(
-    names: tuple[str, ...], is_list: bool, once: bool, speed: float | None, timeout: float
+    names: tuple[str, ...],
+    is_list: bool,
+    once: bool,
+    speed: float | None,
+    kills: tuple[str, ...],
+    timeout: float,
 ) -> None:
     """Show what coordination is good for, with a server and processes of its own.
 
     ACT is one of election, lock, discovery, queue, barrier; without any, all of them are played.
     Leaders and workers are really killed. Everything is in memory, and nothing is left of it.
+
+    The act cluster is played alone: three etcd and three servers, of which some are killed while a
+    client counts. It needs etcd on the PATH, and takes a minute.
     """
+    if "cluster" in names:
+        _play_cluster(names, is_list, kills)
+        return
+    if kills:
+        raise click.UsageError("--kill is for the act cluster")
     # Imported now, not above: `--help` needs none of it.
     from rich.console import Console
 
@@ -65,3 +89,27 @@ def demo(
         run(lambda: perform(played, view, timeout, factor))
     finally:
         view.sum_up()
+
+
+def _play_cluster(names: tuple[str, ...], is_list: bool, kills: tuple[str, ...]) -> None:
+    # Imported now, not above: `--help` needs none of it.
+    from paddock.cli.cluster.log_options import check_grpc
+    from paddock.cli.cluster.processes import find_etcd
+    from paddock.cli.demo.cluster_scenes import SCENES, play_cluster
+    from paddock.cli.run_under.signals import Signals, run_with_signals
+
+    if len(names) > 1:
+        raise click.UsageError("the act cluster is played alone")
+    if is_list:
+        click.echo(f"{'cluster':<10} {_CLUSTER_TITLE}")
+        return
+    find_etcd()
+    check_grpc()
+
+    async def work(_: Signals) -> int:
+        await play_cluster(kills or SCENES)
+        return 0
+
+    status = run(lambda: run_with_signals(work))
+    if status:
+        raise click.exceptions.Exit(status)

@@ -5,18 +5,16 @@ itself, the leashes do that.
 """
 
 import asyncio
-import contextlib
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
 from paddock.api import connect
 from paddock.cli.demo.notebook import DEMO, Happening, Notebook
-from paddock.cli.demo.processes import WATCHING_SECONDS, serving
+from paddock.cli.demo.processes import WATCHING_SECONDS, beside, serving
 from paddock.cli.demo.stage import Act, Remote, Stage
 from paddock.cli.demo.tree import Tree
 
@@ -98,12 +96,12 @@ async def perform(acts: Iterable[Act], view: View, session_timeout: float, speed
 async def _perform(acts: Iterable[Act], view: View, session_timeout: float, remote: Remote) -> None:
     with tempfile.TemporaryFile() as log:
         async with (
-            _beside(view.run()),
+            beside(view.run()),
             serving(session_timeout, log) as server,
             connect(server.hosts, session_timeout=WATCHING_SECONDS) as client,
         ):
             notebook, tree = Notebook(), Tree(client)
-            async with _beside(notebook.read(), tree.follow(), server.watch()):
+            async with beside(notebook.read(), tree.follow(), server.watch()):
                 for act in acts:
                     notebook.page.clear()
                     stage = Stage(act, server, notebook, tree, remote)
@@ -121,13 +119,3 @@ async def _play(stage: Stage, view: View) -> None:
     view.begin(stage, time.monotonic())
     stage.notebook.on_happening = note
     await stage.play()
-
-
-@contextlib.asynccontextmanager
-async def _beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run coroutines for the length of a scope; if one fails, the scope does."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(work) for work in works]
-        yield
-        for task in tasks:
-            task.cancel()

@@ -13,9 +13,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from paddock.cli.output import CannotBeDone
 
@@ -97,6 +97,16 @@ async def serving(session_timeout: float, log: IO[bytes]) -> AsyncIterator[Serve
     finally:
         kill(process)
         await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run coroutines for the length of a scope; if one fails, the scope does."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in works]
+        yield
+        for task in tasks:
+            task.cancel()
 
 
 def environment() -> dict[str, str]:

@@ -150,7 +150,7 @@ class Stage:
             times -= is_one
             return is_one and times <= 0
 
-        async with _deadline(f"nobody {what}"):
+        async with deadline(f"nobody {what}"):
             return await self.notebook.wait(is_it)
 
     async def see_nodes(self, path: str, count: int) -> None:
@@ -203,7 +203,7 @@ class Stage:
 
     async def _until(self, is_so: Callable[[], bool], otherwise: str) -> None:
         """Wait until the tree is as it should be."""
-        async with _deadline(otherwise):
+        async with deadline(otherwise):
             while not is_so():
                 self._changed.clear()
                 await self._changed.wait()
@@ -240,7 +240,8 @@ def _let_go(player: Player) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _deadline(otherwise: str) -> AsyncIterator[None]:
+async def deadline(otherwise: str) -> AsyncIterator[None]:
+    """Bound what is bound to happen; raise CannotBeDone if it does not."""
     try:
         async with asyncio.timeout(_DEADLINE):
             yield

@@ -161,9 +161,14 @@ class Cluster:
     async def spread_clients(self) -> None:
         """Close the clients' connections in small groups, so that they spread over the others."""
         core = self._core
-        if core is None or self.lease.is_over():
+        if core is None:
             return
         connections = list(core.connections)
+        if self.lease.is_over():
+            # Clients that only read, if any.
+            for connection in connections:
+                connection.close()
+            return
         group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
         for start in range(0, len(connections), group):
             some = connections[start : start + group]

@@ -95,9 +95,15 @@ class Duty:
                 try:
                     await self._look()
                 except ManifestReplacedError as error:
+                    # Another server was on duty meanwhile: what we know of etcd is out of date.
+                    self.manifest = None
                     logger.info("a snapshot for etcd was given up: %s", error)
                 except LogError as error:
                     logger.error("no snapshot was written to etcd: %s", error)
+                    pause = _PAUSE_FAILED
+                except Exception:
+                    # Without it the log would grow until etcd is full.
+                    logger.exception("no snapshot was written to etcd")
                     pause = _PAUSE_FAILED
             else:
                 self.manifest = None
@@ -112,11 +118,7 @@ class Duty:
                 await self._trim(self.manifest)
         if self._is_due():
             self.wants_snapshot = False
-            try:
-                self.manifest = await self._upload()
-            except ManifestReplacedError:
-                self.manifest = None
-                raise
+            self.manifest = await self._upload()
             await self._trim(self.manifest)
 
     def _is_due(self) -> bool:

@@ -2,7 +2,7 @@
 
 A server that was killed is still a member until it is deposed. Its successor replaces it at once,
 if the former one can surely not speak any more: the data folder is claimed by one process at a
-time, and was not copied to another machine.
+time, and is the same one, not a copy, here or on another machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ class FormerBoot:
     def __init__(self, folder: Path | None, machine: bytes | None = None) -> None:
         self._path = None if folder is None else folder / "boot"
         self._machine = _machine_id() if machine is None else machine
+        if folder is not None and self._machine:
+            # A copy has another number in the file system.
+            self._machine += b"-%d" % folder.stat().st_ino
 
     def read(self) -> bytes:
         """Return the former boot; empty if there is none, or it may still speak."""

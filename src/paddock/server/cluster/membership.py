@@ -45,10 +45,10 @@ from paddock.state.roster import (
 logger: Final = logging.getLogger(__name__)
 
 BOOT_BYTES: Final = 8
-# In shares of T: how often we look, when an idle server renews its lease, and how much longer each
-# member of a higher rank waits before it deposes another.
+# In shares of T: how often we look, when an idle server renews its lease at the next look, and how
+# much longer each member of a higher rank waits before it deposes another.
 _LOOK: Final = 1 / 16
-_RENEWAL: Final = 1 / 4
+_RENEWAL: Final = 1 / 4 - _LOOK
 _STAGGER: Final = 1 / 4
 
 
@@ -149,6 +149,8 @@ class Membership:
         self._lease.end()
         if self._timer is not None:
             self._timer.cancel()
+        if self._return is not None:
+            self._return.cancel()
 
     def is_on_duty(self) -> bool:
         """Return whether the work that one server does for all is ours."""
@@ -300,7 +302,7 @@ class Membership:
         self._timer = self._loop.call_later(self._lease.seconds * _LOOK, self._look)
 
     def _look(self) -> None:
-        if self._stopping:
+        if self._stopping or self._core.replica.is_dead():
             return
         if self.number and not self.is_joining:
             if self._lease.is_over():
@@ -366,7 +368,7 @@ class Membership:
         core.proposer.abandon()
         core.lifecycle.release()
         core.is_read_only = core.config.read_only_mode_enabled
-        if not for_good:
+        if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:

@@ -4,6 +4,9 @@ etcd alone is durable. A data folder is a cache: the local snapshot in it counts
 has the record that it ends with. Otherwise the newest snapshot in etcd counts, and if there is none
 the log from its beginning.
 
+A local snapshot of another service means that etcd was wiped, or that the folder belongs elsewhere.
+An empty service would be served in its place, so the server refuses to start.
+
 A local snapshot that the log knows nothing of means that etcd was restored from an older backup.
 Clients have seen zxids that would be used again. So the server refuses to start, unless the service
 has begun a new epoch since (`paddock cluster epoch`).
@@ -22,7 +25,7 @@ from paddock.log.etcd.manifest import (
     ManifestReplacedError,
     read_manifest,
 )
-from paddock.log.etcd.service import find_or_create_service
+from paddock.log.etcd.service import find_or_create_service, find_service
 from paddock.log.etcd.snapshots import download
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, TrimmedError
@@ -66,8 +69,10 @@ class SharedStart:
 
         Raises LogError.
         """
+        cached = self._cached_state()
+        if cached is not None:
+            await self._check_service(cached)
         service = await find_or_create_service(self.store, self.keys, self._random_bytes)
-        cached = self._cached_state(service.id)
         if cached is None:
             return await self._load_stored(service.id)
         try:
@@ -97,12 +102,21 @@ class SharedStart:
         replica = self._make_replica(Replay(machine, roster.index))
         records = SharedRecords(replica, roster, self._lease)
         replica.sharing = records
+        # A server that has not started yet does not end: its start fails, and says why.
+        failures: list[str] = []
+        on_fatal, replica.on_fatal = replica.on_fatal, failures.append
         await self.log.follow(records, records.position())
         await replica.catch_up()
+        if replica.failure is not None:
+            reason = str(replica.failure) or type(replica.failure).__name__
+            raise LogCorruptError(f"the log cannot be applied: {reason}") from replica.failure
+        if records.failure is not None:
+            raise records.failure
+        replica.on_fatal = on_fatal
         return replica, records
 
-    def _cached_state(self, service: bytes) -> StateMachine | None:
-        """Return the state of the newest snapshot in the data folder, if it is of this service."""
+    def _cached_state(self) -> StateMachine | None:
+        """Return the state of the newest snapshot in the data folder; None if there is none."""
         snapshot = self._cache.newest().snapshot
         if snapshot is None:
             return None
@@ -113,10 +127,20 @@ class SharedStart:
         except (SnapshotError, LogCorruptError) as error:
             logger.warning("the snapshot %s is passed over: %s", snapshot.path, error)
             return None
-        if machine.roster is None or machine.roster.service != service:
-            logger.warning("the snapshot %s is of another service, and not used", snapshot.path)
-            return None
-        return machine
+        return None if machine.roster is None else machine
+
+    async def _check_service(self, cached: StateMachine) -> None:
+        """Refuse a cache that is not of the service in etcd."""
+        service = await find_service(self.store, self.keys)
+        assert cached.roster is not None
+        if service is None or service.id != cached.roster.service:
+            found = "is none" if service is None else "is another one"
+            raise OtherHistoryError(
+                f"{self._cache.folder}: is the cache of a service that etcd does not have: there"
+                f" {found} under this name. If etcd was wiped, restore a backup of it, or of the"
+                " service with paddock restore. If this folder belongs to another service, take"
+                " another one, or delete it"
+            )
 
     async def _stored_state(self, service: bytes) -> StateMachine:
         """Return the state of the newest snapshot in etcd; an empty one if there is none."""

@@ -38,7 +38,7 @@ _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
 _DEFAULT_ADMIN_PORT: Final = 8080
 _LISTEN_BACKLOG: Final = 1024
 # A shorter lease would end while etcd elects a leader.
-_LEASE_SECONDS_MIN: Final = 4.0
+LEASE_SECONDS_MIN: Final = 4.0
 # etcd takes requests of 1.5 MiB: one of ours, with identities and what was gathered before it.
 SHARED_FRAME_BYTES_MAX: Final = 1 << 20
 # A session timeout that follows from the tick time.
@@ -575,7 +575,7 @@ class ServerConfig:
     @property
     def lease_seconds(self) -> float:
         """How long a server of several may serve without the log; called T in the design."""
-        return max(_LEASE_SECONDS_MIN, self.sync_limit * self.tick_time_ms / 1000)
+        return max(LEASE_SECONDS_MIN, self.sync_limit * self.tick_time_ms / 1000)
 
     @property
     def admin_address(self) -> tuple[str, int] | None:
@@ -617,6 +617,12 @@ class ServerConfig:
             raise ConfigError(
                 "a server that shares a log does not serve alone", ("shared_log", "standalone")
             )
+        if self.shared_log is not None and self.max_frame_bytes > SHARED_FRAME_BYTES_MAX:
+            raise ConfigError(
+                f"jute.maxbuffer is {self.max_frame_bytes}, and with a log in etcd it is at most"
+                f" {SHARED_FRAME_BYTES_MAX}: etcd takes no request of more than 1.5 MiB",
+                ("shared_log", "max_frame_bytes"),
+            )
         if (self.etcd_cert_file is None) != (self.etcd_key_file is None):
             raise ConfigError(
                 "etcd's client certificate and its key are given together:"
@@ -634,13 +640,6 @@ class ServerConfig:
             raise ConfigError(
                 "etcd:// is not secured, and no certificates are used: write etcds://",
                 ("shared_log", "etcd_ca_file", "etcd_cert_file"),
-            )
-
-        if self.shared_log is not None and self.max_frame_bytes > SHARED_FRAME_BYTES_MAX:
-            raise ConfigError(
-                f"a server that shares a log takes requests of at most {SHARED_FRAME_BYTES_MAX}"
-                " bytes, because etcd takes no more than 1.5 MiB",
-                ("shared_log", "max_frame_bytes"),
             )
 
     def answers_word(self, word: str) -> bool:

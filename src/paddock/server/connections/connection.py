@@ -275,6 +275,8 @@ class Connection:
         assert transport is not None
         statistics.packets_sent += 1
         self._leave()
+        # A server that is out of service is asked all the more.
+        self._buffer.lease = None
         # It may take as long as the peer goes on taking it.
         self._cancel_deadline()
         self._word_writer = PacedWriter(

@@ -353,10 +353,7 @@ class RequestHandler(Submitter):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if not is_common and operation == opcodes.SYNC and self._core.lease is not None:
-            # What other servers have written is here when it comes out of the log.
-            self._write(SYNC, xid, frame)
-        elif is_common or operation in operations.READS:
+        if is_common or self._is_read(operation):
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
@@ -375,6 +372,9 @@ class RequestHandler(Submitter):
                     self._end_turn()
         elif operation in operations.WRITES:
             self._write(operation, xid, frame)
+        elif operation == opcodes.SYNC:
+            # What other servers have written is here when it comes out of the log.
+            self._write(SYNC, xid, frame)
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
         elif operation in (opcodes.AUTH, opcodes.SASL):
@@ -390,6 +390,12 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
             self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
+
+    def _is_read(self, operation: int) -> bool:
+        """Return whether an operation is answered from memory; `sync` is, without other servers."""
+        if operation == opcodes.SYNC and self._core.lease is not None:
+            return False
+        return operation in operations.READS
 
     def _write(self, operation: int, xid: int, frame: bytes) -> None:
         self.queue.enter_write(len(frame) - _HEADER_BYTES)

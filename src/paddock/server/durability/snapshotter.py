@@ -48,6 +48,7 @@ class Snapshotter:
         retain: int | None,
         restored: Restored,
         every_bytes: int = 0,
+        head_start: float = 0.0,
     ) -> None:
         # Called with the index of each snapshot that begins.
         self.on_begun: Callable[[int], None] | None = None
@@ -74,8 +75,11 @@ class Snapshotter:
         # applied since the start. What was replayed counts, or a server that is killed often would
         # never take one.
         self.newest_index = restored.index
-        self._entries = 0
-        self._bytes = 0
+        #
+        # The first one comes earlier by a share of the way, `head_start`: servers that share a log
+        # apply the same entries, and would all write to one disk at once.
+        self._entries = -int(every * head_start)
+        self._bytes = -int(every_bytes * head_start)
         self._closing = False
         # The zxid of the newest one; -1 without one.
         self.newest_zxid = restored.zxid

@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from paddock.log.interface import Log, LogCorruptError, Record
+from paddock.log.interface import Log, Record
 from paddock.server.replication.notices import Notices
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.statistics import Statistics
@@ -142,8 +142,9 @@ class Replica:
         self._told: deque[tuple[PendingBatch | None, str]] = deque()
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
-        # Whether the state was given up: it is not what the log says.
+        # Whether the state was given up, because it is not what the log says; and why.
         self._is_dead = False
+        self.failure: BaseException | None = None
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
         self._dirty: list[Submitter] = []
@@ -240,6 +241,7 @@ class Replica:
         """Stop for good: this machine is not enough for what the log holds."""
         self._reserve = b""
         self._is_dead = True
+        self.failure = error
         self._applying = None
         self._told.clear()
         self._between = []
@@ -296,7 +298,8 @@ class Replica:
                     self.replay.index = self.applied
                     batch.entries = self.replay.open(batch.record)
                     batch.record = None
-            except (MemoryError, RecursionError, LogCorruptError) as error:
+            except Exception as error:
+                # Whatever it is: nothing behind it could be applied.
                 self.fail(error)
                 return
             if self.sharing is None:
@@ -313,7 +316,8 @@ class Replica:
             return
         try:
             self._apply_some(batch)
-        except (MemoryError, RecursionError, MachineFailure) as error:
+        except Exception as error:
+            # A defect of ours, too: the rest of the batch would wait for ever, and all behind it.
             self.fail(error)
 
     def _apply_some(self, batch: PendingBatch) -> None:

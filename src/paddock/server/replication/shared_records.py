@@ -69,6 +69,8 @@ class SharedRecords(Sharing):
         self.members: RosterListener | None = None
         # Called when the log is followed no more.
         self.on_failed: Callable[[LogError], None] | None = None
+        # Why that is so.
+        self.failure: LogError | None = None
         # The name under which this process proposes; empty if it does not.
         self.boot = b""
         self._replica = replica
@@ -101,6 +103,7 @@ class SharedRecords(Sharing):
             await self._room
 
     def failed(self, error: LogError) -> None:
+        self.failure = error
         if self.on_failed is not None:
             self.on_failed(error)
 
@@ -121,13 +124,13 @@ class SharedRecords(Sharing):
         if is_heard and self.members is not None:
             self.members.heard(boot, record.index)
         batch.is_ours = boot == self.boot
-        batch.size = sum([len(payload) for _, payload in released])
+        batch.size = sum([len(payload) for _, payload, _ in released])
         if released:
             self._machine.begin_batch(boot)
-        for number, payload in released:
+        for number, payload, index in released:
             if not batch.is_ours:
                 if payload:
-                    batch.entries += self._decode(record.index, boot, payload)
+                    batch.entries += self._decode(index, boot, payload)
                 continue
             self._numbers.append(number)
             ours = proposals.claim(number, now)

@@ -5,7 +5,7 @@ All but `skip` is proposed by a visitor, so that every server applies it at one 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from paddock.log.etcd.backup import ServiceHead, read_service
@@ -51,15 +51,19 @@ async def finalize(store: Store, keys: Keys, caller: Caller) -> tuple[int, int]:
     return former, RULES
 
 
-async def begin_epoch(store: Store, keys: Keys, caller: Caller, wait_seconds: float) -> int:
+async def begin_epoch(
+    store: Store, keys: Keys, caller: Caller, wait_seconds: Callable[[Member], float]
+) -> int:
     """Begin a new epoch of zxids while no server runs; return the zxid.
 
-    Members that have not left are waited for, and then deposed: their sessions get the next server
-    that joins. Raises LogError if one of them is alive.
+    Members that have not left are waited for, each for `wait_seconds`, at least its lease; then
+    they are deposed, and their sessions get the next server that joins. Raises LogError if one of
+    them is alive.
     """
     state = await load_service(store, keys)
     async with Visitor(store, keys, state, caller) as visitor:
-        if visitor.roster.members and (alive := await visitor.speaker(wait_seconds)) is not None:
+        seconds = max(map(wait_seconds, visitor.roster.members.values()), default=0.0)
+        if seconds and (alive := await visitor.speaker(seconds)) is not None:
             raise LogError(f"{describe(alive)} is alive: stop all servers first")
         async with visitor.membership():
             for member in list(visitor.roster.members.values()):
@@ -75,32 +79,51 @@ async def skip(store: Store, keys: Keys, index: int) -> None:
 
     It is refused if the batch is in a snapshot, or if a server has applied it: others would differ.
     """
-    head: ServiceHead | None = None
     found: Record | None = None
+    # The numbers of its server that were applied before all this; where it takes effect, which is
+    # later than at its own index if it was held; and the last index that a server says to have
+    # applied, with the batch in which it says so.
+    cuts: Mapping[bytes, int] = {}
+    effective = index
+    applied, told_in = 0, 0
     async for one in read_service(store, keys):
         if isinstance(one, ServiceHead):
-            head = one
-            if index > head.index:
-                raise LogError(f"there is no batch {index} yet: the last one is {head.index}")
-            if index <= head.after.index:
-                raise LogError(
-                    f"batch {index} is in the snapshot at {head.after.index} already, so a server"
-                    " has survived it"
-                )
-            if index in head.skipped:
-                raise LogError(f"batch {index} is skipped already")
+            _check_can_be_skipped(one, index)
+            if one.manifest is not None:
+                cuts = one.manifest.cut.cuts
         elif isinstance(one, Record):
             if one.index == index:
                 found = one
-            applied = int.from_bytes(one.payload[:_INDEX_BYTES], "big", signed=True)
-            if found is not None and applied >= index:
-                raise LogError(
-                    f"a server has applied batch {index}: the one that has proposed {one.index}."
-                    " A server that skipped it would differ"
-                )
+            elif found is not None:
+                assert one.server is not None, "a shared log knows who has proposed"
+                if one.server == found.server and (
+                    cuts.get(one.server, 0) <= one.number < found.number
+                ):
+                    effective = one.index
+                told = int.from_bytes(one.payload[:_INDEX_BYTES], "big", signed=True)
+                # A batch that cannot be read may begin with anything.
+                if applied < told < one.index:
+                    applied, told_in = told, one.index
     if found is None:
         raise LogError(f"batch {index} was not found")
+    if applied >= effective:
+        raise LogError(
+            f"a server has applied batch {index}: the one that has proposed {told_in}."
+            " A server that skipped it would differ"
+        )
     if not await UNPACED.swap(store, keys.skip(index), b"skip", 0):
+        raise LogError(f"batch {index} is skipped already")
+
+
+def _check_can_be_skipped(head: ServiceHead, index: int) -> None:
+    if index > head.index:
+        raise LogError(f"there is no batch {index} yet: the last one is {head.index}")
+    if index <= head.after.index:
+        raise LogError(
+            f"batch {index} is in the snapshot at {head.after.index} already, so a server"
+            " has survived it"
+        )
+    if index in head.skipped:
         raise LogError(f"batch {index} is skipped already")
 
 

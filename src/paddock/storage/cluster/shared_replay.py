@@ -49,7 +49,7 @@ class SharedReplay:
         released = self.roster.take(index, record.revision, record.server, record.number, payload)
         if released:
             self.machine.begin_batch(record.server)
-        applied = [(number, self._apply(index, payload)) for number, payload in released]
+        applied = [(number, self._apply(at, payload)) for number, payload, at in released]
         self._digests[index] = self.machine.shared_digest()
         if len(self._digests) > _DIGESTS_MAX:
             del self._digests[next(iter(self._digests))]

@@ -32,14 +32,23 @@ class PaddockClient:
     async def run(self) -> None:
         """Carry out the plan, whatever comes of the calls."""
         for burst in self._plan.bursts:
-            await asyncio.sleep(burst.pause)
-            await self._issue(await self._open(), burst)
+            await self.carry_out(burst)
+
+    async def carry_out(self, burst: Burst) -> None:
+        """Issue some calls after their pause, and wait for their outcomes."""
+        await asyncio.sleep(burst.pause)
+        await self._issue(await self._open(), burst)
 
     async def stay(self) -> None:
         """Stay connected, for ever."""
         while True:
             await self._open()
             await asyncio.sleep(1.0)
+
+    async def close(self) -> None:
+        """Close the session, if there is one."""
+        if self._client is not None:
+            await self._client.close()
 
     async def _open(self) -> Client:
         while self._client is None or self._client.state.is_final:

@@ -118,13 +118,22 @@ class RawClient:
     async def run(self) -> None:
         """Carry out the plan, whatever comes of the calls."""
         for burst in self._plan.bursts:
-            await self._idle(burst.pause)
-            await self._issue(burst)
+            await self.carry_out(burst)
+
+    async def carry_out(self, burst: Burst) -> None:
+        """Issue some calls after their pause, and wait for their outcomes."""
+        await self._idle(burst.pause)
+        await self._issue(burst)
 
     async def stay(self) -> None:
         """Stay connected, for ever."""
         while True:
             await self._idle(1.0)
+
+    async def close(self) -> None:
+        """Leave, without closing the session."""
+        if self._link is not None:
+            self._link.close()
 
     async def _issue(self, burst: Burst) -> None:
         link = await self._connected()

@@ -48,7 +48,7 @@ def read_shared_log(
             counts["log: void batches"] += 1
         if released:
             machine.begin_batch(record.server)
-        for _, payload in released:
+        for _, payload, _ in released:
             if payload:
                 yield from _apply(machine, payload, at)
                 while (change := machine.take_roster_change()) is not None:

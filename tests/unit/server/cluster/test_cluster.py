@@ -237,6 +237,27 @@ async def test_clocks_ten_percent_apart_are_no_matter() -> None:
 
 
 @in_virtual_time
+async def test_clocks_thirty_percent_apart_break_the_argument() -> None:
+    """No promise is made for such clocks; this shows that the one for ten percent is not idle."""
+    async with staged("a", "b") as stage:
+        stage.rates.update({"a": 0.7, "b": 1.0})
+        async with connect(stage, "a", timeout=30) as client:
+            await client.create("/n", b"0")
+            stage.etcd.link("a").cut()
+            for _ in range(1_000):
+                await asyncio.sleep(0.01)
+                if stage.members("b") == [2]:
+                    break
+            else:
+                pytest.fail("nobody was deposed")
+            # It speaks for sessions that are another's, and answers from a state of long ago.
+            assert stage.is_serving("a")
+            async with connect(stage, "b") as writer:
+                await writer.set("/n", b"1")
+            assert (await client.get("/n")).data == b"0"
+
+
+@in_virtual_time
 async def test_a_client_of_another_generation_is_told_nothing() -> None:
     async with staged("a", "b") as stage, connect(stage, "a", "b") as client:
         await client.create("/n", b"0")

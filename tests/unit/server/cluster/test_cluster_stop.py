@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import paddock
 from paddock.log.interface import Record
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, T, staged
@@ -64,3 +65,36 @@ async def test_a_boot_that_has_left_is_forgotten(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("boot"))
     await stage.servers.pop("a").stop()
     assert not list(tmp_path.rglob("boot"))
+
+
+@in_virtual_time
+async def test_a_stop_does_not_wait_for_clients_that_only_read() -> None:
+    stage = Stage()
+    server = await stage.start("a", read_only_mode_enabled=True)
+    stage.etcd.link("a").cut()
+    await asyncio.sleep(T)
+    async with paddock.connect(stage.hosts("a"), read_only=True) as reader:
+        await reader.exists("/")
+        # Less than a server waits for clients that do not take their last answers.
+        async with asyncio.timeout(10):
+            await server.stop()
+
+
+@in_virtual_time
+async def test_a_cut_off_server_answers_four_letter_words_as_a_whole() -> None:
+    async with staged("a") as stage:
+        stage.etcd.link("a").cut()
+        await asyncio.sleep(T)
+        aborted: list[object] = []
+        core = stage.core(stage.servers["a"])
+        reader, writer = await asyncio.open_connection(*stage.servers["a"].address)
+        await asyncio.sleep(0.1)
+        (connection,) = core.connections
+        transport = connection._buffer.transport  # type: ignore[attr-defined]
+        transport.abort = lambda: aborted.append("aborted")
+        writer.write(b"srvr")
+        answer = await reader.read()
+        assert answer.endswith(b"not currently serving requests\n")
+        assert aborted == []
+        writer.close()
+        stage.etcd.link("a").heal()

@@ -1,5 +1,6 @@
 """Whom a server may replace when it starts."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ def test_without_a_folder_nothing_is_kept() -> None:
     former.write(BOOT)
     former.clear()
     assert former.read() == b""
+
+
+def test_a_copy_of_the_folder_replaces_nobody(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    FormerBoot(tmp_path / "one", b"machine").write(BOOT)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    assert FormerBoot(tmp_path / "two", b"machine").read() == b""
+    assert FormerBoot(tmp_path / "one", b"machine").read() == BOOT

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from paddock.log.etcd.store import StoreForbiddenError
-from paddock.log.interface import ForbiddenError
+from paddock.log.interface import ForbiddenError, LogCorruptError
 from paddock.server.connections.core import Core
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
@@ -96,3 +96,68 @@ async def test_sessions_that_open_after_the_lease_is_lost_are_not_tracked() -> N
             task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
         stage.etcd.link("a").heal()
+
+
+async def stage_with_unreadable_batch() -> Stage:
+    """Have a server meet a batch that no version can read."""
+    stage = Stage()
+    await stage.start("a")
+    await stage.start("b")
+    await stage.settle()
+    roster = stage.core(stage.servers["a"]).machine.roster
+    assert roster is not None
+    other = list(roster.members.values())[1]
+    await stage.kill("b")
+    stage.etcd.append(other.boot, other.next, bytes(16) + b"\xff" * 4)
+    await asyncio.sleep(0.1)
+    assert stage.core(stage.servers["a"]).replica.is_dead()
+    return stage
+
+
+@in_virtual_time
+async def test_a_server_whose_state_was_given_up_does_not_join_again() -> None:
+    stage = await stage_with_unreadable_batch()
+    await asyncio.sleep(0.1)
+    before = stage.etcd.space.revision
+    await asyncio.sleep(5 * T)
+    assert stage.etcd.space.revision == before
+    await stage.stop()
+
+
+@in_virtual_time
+async def test_a_start_ends_if_the_log_has_what_it_cannot_read() -> None:
+    stage = await stage_with_unreadable_batch()
+    with pytest.raises(LogCorruptError, match="paddock cluster skip"):
+        async with asyncio.timeout(10 * T):
+            await stage.start("c")
+    await stage.stop()
+
+
+@in_virtual_time
+async def test_a_server_that_fails_in_an_unforeseen_way_at_a_record_ends() -> None:
+    async with staged("a", "b") as stage:
+
+        def heard(boot: bytes, index: int) -> None:
+            raise ValueError("a defect")
+
+        core = stage.core(stage.servers["a"])
+        stage.cluster(stage.servers["a"]).membership.heard = heard  # type: ignore[method-assign]
+        await asyncio.sleep(T)
+        # Otherwise it would apply nothing any more, and say nothing.
+        assert core.replica.is_dead()
+
+
+@pytest.mark.source
+@in_virtual_time
+async def test_a_server_that_fails_in_an_unforeseen_way_at_an_entry_ends() -> None:
+    async with staged("a", "b") as stage, connect(stage, "b") as client:
+
+        def entry_applied() -> None:
+            raise ValueError("a defect")
+
+        core = stage.core(stage.servers["a"])
+        assert core.replica.sharing is not None
+        core.replica.sharing.entry_applied = entry_applied  # type: ignore[method-assign]
+        await client.create("/n")
+        await asyncio.sleep(T)
+        assert core.replica.is_dead()

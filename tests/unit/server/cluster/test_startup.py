@@ -7,6 +7,7 @@ import pytest
 
 import paddock
 from paddock.log.etcd import trimming
+from paddock.log.etcd.service import find_service
 from paddock.log.etcd.store import Range
 from paddock.log.interface import OtherHistoryError, TrimmedError
 from paddock.server.config.config import ServerConfig
@@ -95,18 +96,19 @@ async def test_a_cache_is_used_and_what_came_since_is_read_from_the_log(tmp_path
         await stage.settle()
 
 
+@pytest.mark.parametrize("has_service", [False, True])
 @in_virtual_time
-async def test_the_cache_of_another_service_is_not_used(tmp_path: Path) -> None:
+async def test_the_cache_of_another_service_is_refused(tmp_path: Path, has_service: bool) -> None:
     async with staged() as stage:
         server = await stage.start("a", tmp_path / "a")
         await write(stage, "a", 5)
         await server.stop()
         stage.servers.clear()
-        other = Stage(seed=2)
-        await other.start("a", tmp_path / "a")
-        async with connect(other, "a") as client:
-            assert await client.exists("/n") is None
-        await other.stop()
+    async with staged(*("b",) if has_service else (), seed=2) as other:
+        with pytest.raises(OtherHistoryError, match=r"etcd was wiped.*delete it"):
+            await other.start("a", tmp_path / "a")
+        if not has_service:
+            assert await find_service(other.etcd.store("c"), other.etcd.keys) is None
 
 
 def test_a_folder_with_the_state_of_one_server_is_refused(tmp_path: Path) -> None:

@@ -90,6 +90,10 @@ def test_the_lease_follows_the_tick_but_is_never_short(
     ("given", "says"),
     [
         ({"shared_log": LogUrl(("h:1",), "n"), "standalone": True}, "does not serve alone"),
+        (
+            {"shared_log": LogUrl(("h:1",), "n"), "max_frame_bytes": (1 << 20) + 1},
+            "jute.maxbuffer is 1048577, and with a log in etcd",
+        ),
         ({"etcd_cert_file": Path("c")}, "--etcd-cert-file and --etcd-key-file"),
         ({"etcd_key_file": Path("k")}, "--etcd-cert-file and --etcd-key-file"),
         ({"etcd_user": "me"}, "PADDOCK_ETCD_PASSWORD"),

@@ -43,7 +43,13 @@ class WatchedDisk(FailingDisk):
 class Bench:
     """A snapshotter on a state that the test changes by hand; its disk may refuse."""
 
-    def __init__(self, folder: Path, every_bytes: int = 0, replayed_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        every_bytes: int = 0,
+        replayed_bytes: int = 0,
+        head_start: float = 0.0,
+    ) -> None:
         self.folder = folder
         self.disk = WatchedDisk()
         self.world = World()
@@ -55,7 +61,9 @@ class Bench:
         self.replica.follow(log)
         store = SnapshotStore(folder, disk=self.disk)
         restored = Restored(replay)
-        self.snapshotter = Snapshotter(self.replica, log, store, 1000, None, restored, every_bytes)
+        self.snapshotter = Snapshotter(
+            self.replica, log, store, 1000, None, restored, every_bytes, head_start
+        )
 
     def owner_of_large_nodes(self) -> Connection:
         """Fill the tree such that a snapshot takes several pieces, the large nodes last."""
@@ -151,6 +159,27 @@ def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: 
             assert not await bench.begins_one()
             bench.replica.applied_bytes = applied
             assert await bench.begins_one()
+            bench.replica.applied += 1
+            await bench.snapshotter.take_now()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("counts_bytes", [False, True])
+def test_with_a_head_start_the_first_comes_earlier_and_the_others_after_as_much_as_usual(
+    tmp_path: Path, counts_bytes: bool
+) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, every_bytes=100_000 if counts_bytes else 0, head_start=0.75)
+        bench.fill()
+        for applied in (250, 1_250, 2_250):
+            for count, is_due in ((applied - 1, False), (applied, True)):
+                if counts_bytes:
+                    bench.replica.applied_bytes = 100 * count
+                else:
+                    bench.replica.applied_entries = count
+                assert await bench.begins_one() == is_due
             bench.replica.applied += 1
             await bench.snapshotter.take_now()
         await bench.snapshotter.close()

@@ -75,6 +75,14 @@ def test_a_batch_that_cannot_be_read_is_named() -> None:
         replay.apply(record(2, b"no batch", 1))
 
 
+def test_a_held_batch_that_cannot_be_read_is_named_by_its_own_index() -> None:
+    replay = new_replay()
+    replay.apply(record(1, join(), 0))
+    replay.apply(record(2, b"no batch", 2))
+    with pytest.raises(UnreadableBatchError, match="batch 2 cannot be read"):
+        replay.apply(record(3, batch(LEAVE), 1))
+
+
 def test_a_state_that_differs_from_the_one_of_a_server_is_not_used() -> None:
     replay = new_replay()
     replay.apply(record(1, join(), 0))

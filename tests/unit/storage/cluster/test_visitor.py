@@ -6,8 +6,9 @@ import pytest
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import LogError
+from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.state.entry import FORGET, RULES
-from paddock.state.roster import forget_body
+from paddock.state.roster import Member, forget_body
 from paddock.storage.cluster.operations import begin_epoch, finalize, forget
 from paddock.storage.cluster.shared_state import load_service
 from paddock.storage.cluster.visitor import Caller, DeposedError, NotAllowedError, Visitor
@@ -16,6 +17,10 @@ from tests.unit.server.cluster.stage import T, staged
 
 KEYS = Keys("shop")
 CALLER = Caller(b"visitor.", "1 (a test)", 0)
+
+
+def lease(member: Member) -> float:
+    return T
 
 
 @in_virtual_time
@@ -69,14 +74,26 @@ async def test_an_epoch_begins_when_the_members_are_silent_and_not_before() -> N
     async with staged("a", "b") as stage:
         store = stage.etcd.store("visitor")
         with pytest.raises(LogError, match=r"member [12] \(.*\) is alive: stop all servers first"):
-            await begin_epoch(store, KEYS, CALLER, T)
+            await begin_epoch(store, KEYS, CALLER, lease)
         zxid = stage.core(stage.servers["a"]).machine.zxid
         await stage.kill("a")
         await stage.kill("b")
         other = Caller(b"visitor2", "1 (a test)", 0)
-        begun = await begin_epoch(store, KEYS, other, T)
+        begun = await begin_epoch(store, KEYS, other, lease)
         assert begun == (zxid >> 32) + 1 << 32
         await stage.start("c")
         machine = stage.core(stage.servers["c"]).machine
         assert machine.zxid >= begun
         assert len(stage.members("c")) == 1
+
+
+@in_virtual_time
+async def test_each_member_is_waited_for_as_long_as_it_says() -> None:
+    async with staged("a", "b", sync_limit=20) as stage:
+        await stage.kill("a")
+        await stage.kill("b")
+        store = stage.etcd.store("visitor")
+        waited = asyncio.get_running_loop().time()
+        await begin_epoch(store, KEYS, CALLER, lambda one: lease_seconds(one.settings, T))
+        waited = asyncio.get_running_loop().time() - waited
+        assert 10 <= waited < 11

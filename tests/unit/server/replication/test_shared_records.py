@@ -1,0 +1,53 @@
+"""What becomes of the records of a shared log before the replica applies them."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddock.log.interface import Record
+from paddock.server.replication.lease import Lease
+from paddock.server.replication.proposals import PendingBatch, Proposals
+from paddock.server.replication.replica import Replica
+from paddock.server.replication.shared_records import SharedRecords
+from paddock.server.statistics import Statistics
+from paddock.state.machine import StateMachine
+from paddock.state.roster import JoinRequest
+from paddock.state.watches import Watches
+from paddock.storage.replay import Replay, UnreadableBatchError
+from paddock.testing.virtual import in_virtual_time
+from tests.unit.state.shared_state import SERVICE, A, join_entry, payload_of
+
+
+class Case:
+    """A server that has one other member, and has taken its JOIN."""
+
+    def __init__(self) -> None:
+        machine = StateMachine()
+        machine.share(SERVICE)
+        roster = machine.roster
+        assert roster is not None
+        roster.take(1, 1, A, 0, payload_of(join_entry()))
+        roster.admit(A, JoinRequest(0, 3, "", "", "", b"", 0))
+        replica = Replica(Replay(machine, 0), Watches(), Statistics())
+        self.records = SharedRecords(replica, roster, Lease(lambda: 0.0, 4.0))
+
+    def take(self, index: int, number: int, payload: bytes) -> PendingBatch:
+        batch = PendingBatch([], [], 0)
+        batch.record = Record(index, payload, A, number, 2 * index)
+        self.records.open(batch, Proposals(), 0.0)
+        return batch
+
+
+@in_virtual_time
+async def test_a_held_batch_that_cannot_be_read_is_named_by_its_own_index() -> None:
+    case = Case()
+    assert case.take(2, 3, b"no batch").entries == []
+    assert case.take(3, 2, payload_of()).entries == []
+    with pytest.raises(UnreadableBatchError, match=r"batch 2 of .*: paddock cluster skip 2$"):
+        case.take(4, 1, payload_of())
+
+
+@in_virtual_time
+async def test_a_batch_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(UnreadableBatchError, match=r"batch 2 of .*: paddock cluster skip 2$"):
+        Case().take(2, 1, b"no batch")
