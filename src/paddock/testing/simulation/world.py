@@ -268,6 +268,8 @@ def run_world(plan: Plan) -> Result:
             world = World(plan, loop, Path(folder))
             loop.run_until_complete(world.run())
             seconds = loop.time()
+            # What is raised when they are buried does not count.
+            failures = [*world.failures]
             for process in world.network.processes:
                 process.kill()
             # What one of them does at its end may reach another.
@@ -281,9 +283,9 @@ def run_world(plan: Plan) -> Result:
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
-    world.failures += _forgotten(verdict)
+    failures += _forgotten(verdict)
     _count(world, verdict)
-    return Result(plan, history, verdict, world.failures, world.counts, seconds)
+    return Result(plan, history, verdict, failures, world.counts, seconds)
 
 
 def _memory_folder() -> str | None:
