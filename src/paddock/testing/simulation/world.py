@@ -33,10 +33,11 @@ from unittest.mock import patch
 from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
+from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.faults import Faults, roughness
 from paddock.testing.simulation.history import OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
-from paddock.testing.simulation.network import SimulatedNetwork, Tap
+from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
