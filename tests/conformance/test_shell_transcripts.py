@@ -159,7 +159,9 @@ def test_a_shell_tells_of_a_server_that_goes_and_comes_back(
         deleted = event("SyncConnected", "NodeDeleted", "/coming")
         assert talk.hear(deleted) == deleted
         talk.say("quit")
-        talk.hear(event("Closed"))
+        if shell is paddock_shell:
+            # Apache's may end before its last event is shown.
+            talk.hear(event("Closed"))
         assert talk.wait() == 0
 
 
