@@ -53,7 +53,7 @@ _REST_SECONDS: Final = 120.0
 # How long a session may outlive its client: the longest timeout, a lease, and some patience.
 _GONE_SECONDS: Final = 25.0
 # After how many batches a snapshot is written to etcd.
-_BATCHES_MAX: Final = 150
+_BATCHES_MAX: Final = 40
 _CLIENT_HOST: Final = "10.0.1."
 
 
@@ -334,6 +334,8 @@ def _forgotten(verdict: Verdict) -> list[str]:
 def _count(world: World, verdict: Verdict) -> None:
     """Count what a campaign should have seen."""
     counts, calls = world.counts, verdict.calls
+    if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:
+        counts["worlds with snapshots in etcd"] += 1
     counts["calls"] += len([call for call in calls.calls if call.operation != opcodes.PING])
     unknown = [call for call in calls.calls if call.reply is None and call.is_write]
     counts["unknown outcomes"] += len(unknown)
