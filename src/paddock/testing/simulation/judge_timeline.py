@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paddock.errors import NOT_READ_ONLY, OK, SESSION_EXPIRED, SESSION_MOVED, SYSTEM_ERROR
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.calls import Call, Calls
+from paddock.testing.simulation.history import Logged
 
 # Codes with which a write is refused before the log: then its reply has somebody else's zxid.
 REFUSALS = frozenset({SYSTEM_ERROR, SESSION_EXPIRED, NOT_READ_ONLY})
@@ -37,6 +38,8 @@ class Timeline:
         self.resolved: dict[Call, int] = {}
         # The zxid at which a session ended, and how.
         self.ends: dict[int, int] = {}
+        # Writes of unknown outcome that were refused because their session was over.
+        self._late: list[Logged] = []
         self._has_log = bool(calls.log)
         for call in calls.calls:
             if call.is_write and call.reply is not None and self._owns_zxid(call):
@@ -108,6 +111,10 @@ class Timeline:
                         "a write that came too late was answered", place, found.begun, found.ended
                     )
                 continue
+            if logged.error == SESSION_EXPIRED and found.reply is None:
+                # As late, after the end of its session.
+                self._late.append(logged)
+                continue
             if found in had:
                 self._complain(
                     f"a write took effect twice, at 0x{had[found]:x} and 0x{zxid:x}",
@@ -151,11 +158,17 @@ class Timeline:
         for zxid, logged in self.calls.log.items():
             if logged.about == h.EXPIRED:
                 self.ends[logged.session] = zxid
-        for zxid, call in self.written.items():
+        for zxid, call in sorted(self.written.items()):
             if call.name == "close_session" and (call.reply is None or call.reply.error == OK):
                 logged_ = self.calls.log.get(zxid)
                 if logged_ is None or logged_.error == OK:
                     self.ends[self.session_of(call)] = zxid
+        for late in self._late:
+            if self.ends.get(late.session, late.zxid) >= late.zxid:
+                self._complain(
+                    f"0x{late.zxid:x} was refused since its session was over, which lived",
+                    self.calls.log_places[late.zxid],
+                )
 
     def _complain(self, text: str, *places: int) -> None:
         self.violations.append(

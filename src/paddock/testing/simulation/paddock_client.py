@@ -62,7 +62,9 @@ class PaddockClient:
         return self._client
 
     async def _issue(self, client: Client, burst: Burst) -> None:
-        calls = [self._call(client, wish) for wish in burst.wishes if wish.name != "close"]
+        calls = [
+            self._call(client, wish) for wish in burst.wishes if wish.name not in ("close", "hop")
+        ]
         results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:
             if isinstance(result, SessionExpiredError):

@@ -46,6 +46,14 @@ CLUSTER_FAULTS: Final = (
     *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
     ROUGH,
 )  # fmt: skip
+# How long faults last, in seconds, with some variation; and those that may end a lease.
+_SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
+_LONG: Final = (0.5, 4.0, 8.0, 14.0)
+_OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE)
+
+# How many delays of the network a session timeout has at least: with fewer, no client could live.
+_DELAYS_MIN: Final = 20.0
+
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
 _READS: Final = ("get", "exists", "children", "children2")
@@ -53,7 +61,10 @@ _READS: Final = ("get", "exists", "children", "children2")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One call. `flags` are those of a create; a version is -1 for any."""
+    """One call. `flags` are those of a create; a version is -1 for any.
+
+    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight.
+    """
 
     name: str
     path: str = "/"
@@ -138,8 +149,9 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
     """Return the plan of a seed."""
     draw = random.Random(f"{seed} plan {servers}")
     end = draw.choice((20.0, 40.0, 60.0))
+    delay_max = draw.choice((0.001, 0.01, 0.05, 0.3))
     clients = tuple(
-        _client(number, random.Random(f"{seed} client {number}"), end)
+        _client(number, random.Random(f"{seed} client {number}"), end, delay_max * _DELAYS_MIN)
         for number in range(1, draw.randint(2, 5) + 1)
     )
     faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
@@ -149,14 +161,14 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         clients,
         faults,
         end,
-        delay_max=draw.choice((0.001, 0.01, 0.05, 0.3)),
+        delay_max=delay_max,
         sync_max=draw.choice((0.001, 0.02, 0.2)),
         roughness=draw.choice((0.0, 0.0, 0.2, 1.0)) if servers > 1 else 0.0,
         rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.9)) for _ in range(servers)),
     )
 
 
-def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
+def _client(number: int, draw: random.Random, end: float, timeout_min: float) -> ClientPlan:
     name = f"c{number}"
     kind = draw.choice(("raw", "raw", "paddock"))
     bursts: list[Burst] = []
@@ -171,7 +183,8 @@ def _client(number: int, draw: random.Random, end: float) -> ClientPlan:
             count += 1
             wishes.append(_wish(draw, f"{name}-{count}"))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    return ClientPlan(name, kind, draw.choice((2.0, 4.0, 8.0)), tuple(bursts))
+    timeout = max(timeout_min, draw.choice((1.0, 2.0, 4.0, 8.0)))
+    return ClientPlan(name, kind, timeout, tuple(bursts))
 
 
 def _wish(draw: random.Random, mark: str) -> Wish:
@@ -180,10 +193,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
     name = draw.choice(
         ("create", "create", "create", "set", "set", "set", "delete", "get", "get", "exists",
          "children", "children2", "sync", "multi", "ephemeral", "sequential", "add_watch",
-         "remove_watches", "ephemerals", "multi_read", "container", "close")
+         "remove_watches", "ephemerals", "multi_read", "container", "close", "hop")
     )  # fmt: skip
-    if name == "close" and draw.random() < 0.7:
+    if name == "close" and draw.random() < 0.5:
         name = "get"
+    if name == "hop":
+        return Wish(name)
     if name == "ephemeral":
         return Wish("create", draw.choice(("/e1", "/e2", "/a/e", "/c/e")), mark, flags=1)
     if name == "sequential":
@@ -211,17 +226,21 @@ def _step(draw: random.Random, mark: str) -> Wish:
 
 
 def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
-    found = []
+    found: list[Fault] = []
     for _ in range(draw.randint(0, 10)):
         kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
-        found.append(
-            Fault(
-                round(draw.uniform(1, end), 4),
-                kind,
-                draw.randint(1, clients if of_clients else servers),
-                round(draw.choice((0.05, 0.5, 2.0, 6.0, 12.0)) * draw.uniform(0.5, 1.5), 4),
-                round(draw.random(), 4),
-            )
+        spans = _LONG if kind in _OF_LEASES and servers > 1 else _SPANS
+        fault = Fault(
+            round(draw.uniform(1, end), 4),
+            kind,
+            draw.randint(1, clients if of_clients else servers),
+            round(draw.choice(spans) * draw.uniform(0.5, 1.5), 4),
+            round(draw.random(), 4),
         )
-    return tuple(sorted(found, key=lambda fault: fault.at))
+        found.append(fault)
+        if not of_clients and draw.random() < 0.3:
+            # A client that has to go elsewhere just then.
+            at = fault.at + draw.uniform(0, 3)
+            found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+    return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))

@@ -138,7 +138,12 @@ class RawClient:
     async def _issue(self, burst: Burst) -> None:
         link = await self._connected()
         for wish in burst.wishes:
-            self._send(link, wish)
+            if wish.name == "hop":
+                # To the next server, with its session, and without waiting for anything.
+                link.close()
+                link = await self._connected()
+            else:
+                self._send(link, wish)
         await link.settled()
         if any(wish.name == "close" for wish in burst.wishes):
             self._begin_anew()
@@ -153,10 +158,7 @@ class RawClient:
             if loop.time() >= end:
                 return
             await link.wait(min(end - loop.time(), self._plan.timeout / 3))
-            if not link.is_over and link.is_silent(self._plan.timeout / 3):
-                link.send(Request(PING_XID, opcodes.PING, None))
-            if link.is_silent(self._plan.timeout * 2 / 3):
-                link.close()
+            link.keep_alive()
 
     def _send(self, link: _Link, wish: Wish) -> None:
         self._xid += 1
@@ -294,9 +296,15 @@ class _Link(asyncio.Protocol):
     async def settled(self) -> None:
         """Wait until all calls have their outcome."""
         while self._in_flight and not self.is_over:
-            await self.wait(1.0)
-            if self.is_silent(self._patience):
-                self.close()
+            await self.wait(self._patience / 2)
+            self.keep_alive()
+
+    def keep_alive(self) -> None:
+        """Ping a server that has said nothing for a while, and leave one that does not answer."""
+        if self.is_silent(self._patience):
+            self.close()
+        elif self.is_silent(self._patience / 2):
+            self.send(Request(PING_XID, opcodes.PING, None))
 
     async def wait(self, seconds: float) -> None:
         """Wait for news, for so long at most."""

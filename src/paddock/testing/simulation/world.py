@@ -33,10 +33,11 @@ from unittest.mock import patch
 from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
+from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.faults import Faults, roughness
 from paddock.testing.simulation.history import OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
-from paddock.testing.simulation.network import SimulatedNetwork, Tap
+from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
@@ -268,9 +269,12 @@ def run_world(plan: Plan) -> Result:
             world = World(plan, loop, Path(folder))
             loop.run_until_complete(world.run())
             seconds = loop.time()
+            # What is raised when they are buried does not count.
+            failures = [*world.failures]
             for process in world.network.processes:
                 process.kill()
-            for process in world.network.processes:
+            # What one of them does at its end may reach another.
+            for process in [*world.network.processes, *world.network.processes]:
                 process.bury()
     finally:
         asyncio.set_event_loop(None)
@@ -280,9 +284,9 @@ def run_world(plan: Plan) -> Result:
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
-    world.failures += _forgotten(verdict)
+    failures += _forgotten(verdict)
     _count(world, verdict)
-    return Result(plan, history, verdict, world.failures, world.counts, seconds)
+    return Result(plan, history, verdict, failures, world.counts, seconds)
 
 
 def _memory_folder() -> str | None:
@@ -315,7 +319,11 @@ def _forgotten(verdict: Verdict) -> list[str]:
         for connection in calls.connections.values()
         if connection.lost_at is None or connection.lost_at > end - _GONE_SECONDS
     }
-    opened = [one.session for one in calls.log.values() if one.about == OPENED]
+    opened = [
+        one.session
+        for one in calls.log.values()
+        if one.about == OPENED and one.at < end - _GONE_SECONDS
+    ]
     return [
         f"liveness: session 0x{session:x} outlives its client"
         for session in opened

@@ -116,6 +116,27 @@ def test_a_late_write_that_was_refused_has_no_effect(written: Written) -> None:
     assert written.rules() == set()
 
 
+def test_a_late_write_of_a_session_that_is_over_has_no_effect(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    lost = written.create(one, "/a")
+    written.lose(one)
+    again = written.connect("c1", 1, seen=1)
+    closing = written.ask(again, opcodes.CLOSE_SESSION)
+    written.reply(closing, 2)
+    written.logged(lost, 3, SESSION_EXPIRED)
+    other = written.connect("c2", 2, opened=4)
+    written.reply(written.exists(other, "/a"), 4, error=NO_NODE)
+    assert written.rules() == set()
+
+
+def test_a_late_write_that_is_refused_for_a_living_session_is_found(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    lost = written.create(one, "/a")
+    written.lose(one)
+    written.logged(lost, 2, SESSION_EXPIRED)
+    assert written.rules() == {"outcomes"}
+
+
 def test_a_lost_write_that_took_effect_is_seen(written: Written) -> None:
     one = written.connect("c1", 1, opened=1)
     lost = written.create(one, "/a")
