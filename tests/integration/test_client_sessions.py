@@ -25,7 +25,7 @@ from paddock import (
 )
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer, FaultProxy
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import ONE_SERVER_EACH, SERVERS
 from tests.support.certificates import Authority, client_context, name
 from tests.support.scripted import ScriptedServer, Talk
 from tests.support.server import Options, Server
@@ -33,7 +33,7 @@ from tests.support.server import Options, Server
 DEADLINE_S = 60.0
 
 
-@pytest.fixture(scope="module", params=list(SERVERS))
+@pytest.fixture(scope="module", params=ONE_SERVER_EACH)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with SERVERS[request.param](Options()) as server:
         yield server

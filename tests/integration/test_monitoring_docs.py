@@ -12,11 +12,13 @@ import pytest
 from tests.support import wire
 from tests.support.command import serving
 from tests.support.documents import Page, run
+from tests.support.paddock_cluster import PaddockCluster
 from tests.support.server import free_port
 
 PAGE = Page("docs/how-to/monitor.md")
 BLOCKS = [block.text for block in PAGE.blocks("sh")]
 SERVES = [block for block in BLOCKS if block.startswith("paddock serve")]
+OF_ONE_SERVER, OF_SEVERAL = PAGE.text.split("### Several servers")
 ASKS = [block for block in BLOCKS if not block.startswith("paddock serve")]
 
 
@@ -92,10 +94,24 @@ def test_a_container_is_asked_by_the_names_it_was_told(
     assert answers == {**dict.fromkeys(names, 200), "elsewhere": 403}
 
 
+def metrics_named_in(text: str) -> list[str]:
+    return re.findall(r"`(zk_\w+|…_\w+)`", text)
+
+
 def test_the_figures_that_are_named_are_there(server: tuple[str, int]) -> None:
     rows = wire.four_letter_word(server, "mntr")
-    named = re.findall(r"`(zk_\w+|…_\w+)`", PAGE.text)
+    named = metrics_named_in(OF_ONE_SERVER)
     assert len(named) > 15
+    for name in named:
+        assert name.removeprefix("…") in rows, name
+
+
+@pytest.mark.judge
+@pytest.mark.cluster
+def test_the_figures_of_several_servers_are_there(shared_cluster: PaddockCluster) -> None:
+    rows = wire.four_letter_word(shared_cluster.leader().address, "mntr")
+    named = metrics_named_in(OF_SEVERAL)
+    assert len(named) > 10
     for name in named:
         assert name.removeprefix("…") in rows, name
 
