@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from paddock.errors import SYSTEM_ERROR
@@ -305,13 +306,16 @@ class Proposer(Proposals):
     def _may_go(self, pacing: Pacing) -> bool:
         """Return whether the next batch may go; if not, look again when it may."""
         pause = pacing.pause(len(self._in_flight), self._gathered.size)
-        if pause > 0 and not pacing.is_pausing:
-            pacing.is_pausing = True
-            self._loop.call_later(pause, self._end_pause, pacing)
-        return pause <= 0
+        if pause <= 0:
+            return True
+        look_at = self._time() + pause
+        if look_at < pacing.look_at:
+            pacing.look_at = look_at
+            self._loop.call_at(look_at, self._end_pause, pacing)
+        return False
 
     def _end_pause(self, pacing: Pacing) -> None:
-        pacing.is_pausing = False
+        pacing.look_at = inf
         self._look()
 
     def _send(self, entries: list[Entry], submitters: list[Submitter]) -> None:

@@ -22,9 +22,11 @@ def paced(commit: float) -> tuple[Pacing, Clock]:
     return pacing, clock
 
 
-def test_a_batch_goes_at_once_if_nothing_is_in_flight() -> None:
-    pacing, _ = paced(0.02)
+def test_a_batch_waits_for_a_sixteenth_of_a_commit_if_nothing_is_in_flight() -> None:
+    pacing, clock = paced(0.02)
     pacing.gathered()
+    assert round(pacing.pause(0, 10), 5) == 0.00125
+    clock.now += 0.0013
     assert pacing.pause(0, 10) == 0
 
 
@@ -83,5 +85,6 @@ def test_there_is_a_pause_between_two_batches_while_a_member_cannot_keep_up() ->
     clock.now += 0.04
     assert pacing.pause(0, 10) == 0
     pacing.proposed(has_more=True)
+    assert round(pacing.pause(0, 10), 4) == 0.05
     pacing.hold_seconds = 0.0
-    assert pacing.pause(0, 10) == 0
+    assert round(pacing.pause(0, 10), 5) == 0.00125
