@@ -42,7 +42,7 @@ def as_markdown(results: Results) -> str:
             ]
             for other in results.others.values()
         ]
-        header = ["less is better", "Paddock", "Apache ZooKeeper", "ratio"]
+        header = ["less is better; of ops/s, more", "Paddock", "Apache ZooKeeper", "ratio"]
         parts += ["## The rest", _table(header, rows)]
     if results.by_nodes:
         parts += [

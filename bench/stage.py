@@ -63,7 +63,7 @@ class Stage:
         print(f"{cell.row:24} {cell.column:10}  {figures}  {ratio}", flush=True)
 
     def note(self, name: Figure, title: str, figures: dict[str, list[float]]) -> None:
-        """Store a figure of both servers; less is better."""
+        """Store a figure of both servers; less is better, but of ops/s more."""
         pair = Pair(
             *(
                 statistics.median(figures[server]) if figures.get(server) else None
