@@ -2,7 +2,7 @@
 
 A commit takes milliseconds there, and costs every server something. So a batch waits for company,
 but not for long: it goes when it is full, or when its eldest entry has waited for half of the time
-that a commit takes lately. If nothing is in flight a sixteenth is enough: clients that were answered
+that a commit takes lately. If nothing is in flight a sixteenth is enough: clients that were told
 together ask again together. While a member cannot keep up, there is a pause between two batches in
 any case (`paddock.server.cluster.laggards`).
 """
