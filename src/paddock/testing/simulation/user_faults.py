@@ -46,6 +46,10 @@ _ENDS: Final = {
     p.POWER: "{server} is started",
     p.PAUSE: "{server} goes on",
 }
+# What is often aimed at the moment at which a process sends or receives something.
+_AIMED: Final = (p.CUT, p.CUT_REPLIES, p.PAUSE_CLIENT, p.KILL_CLIENT)
+_AIMED_FROM: Final = 0.3
+_STEPS_MAX: Final = 5
 # What has no end of its own.
 _MOMENTARY: Final = (p.CUT, p.CUT_REPLIES, p.KILL_CLIENT, p.JUMP, p.ELECT)
 
@@ -69,6 +73,9 @@ class UserFaults(WorldFaults):
         self._kill = kill
         # Of the fault that is done just now.
         self._names: dict[str, str] = {}
+        self._is_over = False
+        # How many faults were done.
+        self.done = 0
 
     def do(self, fault: Fault) -> None:
         running = self._processes()
@@ -80,13 +87,20 @@ class UserFaults(WorldFaults):
             machine = self._machines[int(fault.value * len(self._machines))]
         if fault.kind not in _SENTENCES or not self._fits(fault, machine):
             return
+        if process is not None and fault.kind in _AIMED and fault.value >= _AIMED_FROM:
+            # Not at any moment, but when it has just sent or received something.
+            steps = int(fault.value * 100) % _STEPS_MAX + 1
+            process.aim(steps, lambda: self._do_now(fault, process, machine))
+        else:
+            self._do_now(fault, process, machine)
+
+    def _do_now(self, fault: Fault, process: UserProcess | None, machine: Machine) -> None:
+        if fault.kind in OF_PROCESSES and (process is None or process.is_dead or self._is_over):
+            return
+        self.done += 1
         self._names = {"process": process.name if process else "", "server": machine.name}
         self._say(_SENTENCES[fault.kind], fault)
-        if fault.kind in (p.CUT, p.CUT_REPLIES):
-            for connection in self._network.alive():
-                if connection.client is process:
-                    connection.cut(lose_replies_only=fault.kind == p.CUT_REPLIES)
-        elif fault.kind in OF_PROCESSES:
+        if fault.kind in OF_PROCESSES:
             assert process is not None
             self._do_to_process(fault, process, machine)
         elif fault.kind in (p.STOP, p.KILL, p.POWER, p.PAUSE, p.JUMP):
@@ -97,6 +111,10 @@ class UserFaults(WorldFaults):
             with self._etcd.process.enter():
                 self._do_to_etcd(fault, machine, self._etcd)
 
+    def mend(self) -> None:
+        self._is_over = True
+        super().mend()
+
     def _fits(self, fault: Fault, machine: Machine) -> bool:
         """Return whether the fault can be done, in a world that may have fewer servers now."""
         if fault.kind in (p.FULL, p.FAIL, p.SLOW):
@@ -106,7 +124,11 @@ class UserFaults(WorldFaults):
         return True
 
     def _do_to_process(self, fault: Fault, process: UserProcess, machine: Machine) -> None:
-        if fault.kind == p.PAUSE_CLIENT:
+        if fault.kind in (p.CUT, p.CUT_REPLIES):
+            for connection in self._network.alive():
+                if connection.client is process:
+                    connection.cut(lose_replies_only=fault.kind == p.CUT_REPLIES)
+        elif fault.kind == p.PAUSE_CLIENT:
             process.pause()
             self._lasts(fault, process.resume)
         elif fault.kind == p.KILL_CLIENT:

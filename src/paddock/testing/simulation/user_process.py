@@ -66,6 +66,22 @@ class UserProcess(ProcessLoop):
         # The thread of its blocking code, if it has any.
         self.thread: BlockingThread | None = None
         self._hosts = hosts
+        # What is to be done to it, and after how many steps.
+        self._aims: list[tuple[int, Callable[[], object]]] = []
+
+    def aim(self, steps: int, action: Callable[[], object]) -> None:
+        """Have something done to it when it has sent or received something so many times."""
+        self._aims.append((steps, action))
+
+    def step(self) -> None:
+        """Note that it sends or receives something."""
+        if self._aims:
+            aims = [(steps - 1, action) for steps, action in self._aims]
+            self._aims = [aim for aim in aims if aim[0] > 0]
+            for steps, action in aims:
+                if steps <= 0:
+                    # Not in the middle of what it does just now.
+                    self._world.call_soon(action)
 
     def time_of_day(self) -> float:
         return _EPOCH + self.time() + self.jump

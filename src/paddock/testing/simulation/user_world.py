@@ -26,7 +26,7 @@ from paddock.testing.simulation.blocking import BlockingThread
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
@@ -153,7 +153,6 @@ class SimulatedWorld:
         self._waiting: list[asyncio.Future[None]] = []
         # Set at the end: of the test, or with the first failure.
         self._end = asyncio.Event()
-        self.faults_done = 0
         self._network.tap = self._tap
         self._faults = UserFaults(
             loop,
@@ -233,8 +232,10 @@ class SimulatedWorld:
     async def travel(self) -> None:
         """Wait for as long as a message takes, as a request to a service of your own does."""
         process = current_process()
-        draw = self.random if process is None else process.draw
-        await asyncio.sleep(draw.uniform(0, self._plan.delay_max))
+        if process is None:
+            raise SimulationError("world.travel: only processes of the world may call it")
+        process.step()
+        await asyncio.sleep(process.draw.uniform(0, self._plan.delay_max))
 
     async def rest(self) -> None:
         """Wait until all processes have ended. Everything is mended by then.
@@ -291,6 +292,10 @@ class SimulatedWorld:
             self._fail(TEST, TimeoutError(self._why_late()))
         storm.cancel()
         self._is_over = True
+
+    @property
+    def faults_done(self) -> int:
+        return self._faults.done
 
     def failures(self) -> list[Failure]:
         """Return what has failed; the first one is why the world has ended."""
@@ -428,9 +433,7 @@ class SimulatedWorld:
     async def _blow(self) -> None:
         for fault in self._plan.faults:
             await asyncio.sleep(max(0.0, fault.at - self._loop.time()))
-            before = len(self._recorder.history)
             self._faults.do(fault)
-            self.faults_done += len(self._recorder.history) > before
         await asyncio.sleep(max(0.0, self._plan.end - self._loop.time()))
         self._mend()
         while True:
@@ -494,7 +497,26 @@ class SimulatedWorld:
             sync_max=self._plan.sync_max,
         )
 
-    def _tap(self, process: Any, host: str) -> Tap | None:
-        if process.host in self._names or host not in self._names:
+    def _tap(self, process: ProcessLoop, host: str) -> Tap | None:
+        if host not in self._names or not isinstance(process, UserProcess):
             return None
-        return self._recorder.tap(process.name, self._names[host])
+        return _SteppingTap(self._recorder.tap(process.name, self._names[host]), process)
+
+
+class _SteppingTap(Tap):
+    """A tap that tells the process of each step."""
+
+    def __init__(self, tap: Tap, process: UserProcess) -> None:
+        self._tap = tap
+        self._process = process
+
+    def sent(self, data: bytes) -> None:
+        self._process.step()
+        self._tap.sent(data)
+
+    def received(self, data: bytes) -> None:
+        self._process.step()
+        self._tap.received(data)
+
+    def ended(self, reason: str) -> None:
+        self._tap.ended(reason)
