@@ -6,11 +6,21 @@ import dataclasses
 import random
 from typing import Final
 
-from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
+from paddock.testing.simulation.plan import (
+    PAUSE_CLIENT,
+    Burst,
+    ClientPlan,
+    Fault,
+    Plan,
+    Wish,
+    make_plan,
+)
 from paddock.testing.simulation.recipe_client import ACTS
 
 RECIPES: Final = "recipes"
 _TIMEOUTS: Final = (2.0, 4.0, 8.0)
+_PAUSES: Final = (1.0, 5.0, 12.0)
+_PAUSES_MAX: Final = 4
 # A few recipes in a world, so that clients meet.
 _ACTS_MAX: Final = 3
 
@@ -24,14 +34,25 @@ def make_recipe_plan(seed: int, servers: int = 1) -> Plan:
         _client(one, acts, random.Random(f"{seed} recipes {one.name}"), plan.end)
         for one in plan.clients
     )
-    return dataclasses.replace(plan, clients=clients)
+    # Holders that do not know that their session is over are what fencing is for.
+    pauses = [
+        Fault(
+            round(draw.uniform(1, plan.end), 4),
+            PAUSE_CLIENT,
+            draw.randint(1, len(clients)),
+            round(draw.choice(_PAUSES) * draw.uniform(0.5, 1.5), 4),
+        )
+        for _ in range(draw.randint(0, _PAUSES_MAX))
+    ]
+    faults = sorted((*plan.faults, *pauses), key=lambda one: one.at)
+    return dataclasses.replace(plan, clients=clients, faults=tuple(faults))
 
 
 def _client(one: ClientPlan, acts: list[str], draw: random.Random, end: float) -> ClientPlan:
     bursts: list[Burst] = []
     at, count = 0.0, 0
     pace = draw.choice((0.2, 1.0, 3.0))
-    while at < end and len(bursts) < 30:
+    while at < end and len(bursts) < 20:
         pause = draw.expovariate(1 / pace)
         at += pause
         wishes = []
