@@ -5,7 +5,7 @@
     tokens     no token is given twice; of two grants that exclude each other, the later one has
                the larger token
     fenced     guarded writes of two holders do not interleave, in the order of the service. No
-               holder whose session lives is refused
+               holder is refused whose session lives, and whose node nobody else has deleted
     told       a process that runs knows in time that its session is over, and holds no more
     queue      what was put is finished by somebody, or left; what was acknowledged is gone
     counter    no sum comes twice, and every sure increment counts, once
@@ -29,7 +29,7 @@ from paddock.testing.simulation.recipe_client import GUARDED, writes_path
 from paddock.testing.simulation.writes import all_writes
 
 # A server's clock may be this much faster than a client's: then sessions end early for the client.
-_RATE_MARGIN = 0.15
+_RATE_MARGIN = 0.3
 _TOLD_SECONDS = 0.5
 _PAUSED = re.compile(rf"{p.PAUSE_CLIENT} \((\d+)\)")
 
@@ -100,10 +100,17 @@ class _Judge:
             if moment.kind == h.FAULT and (found := _PAUSED.match(moment.text))
         }
 
+        # When the node of a grant was deleted by hand, at the earliest.
+        self._stolen = {
+            said.number("token"): said.at for said in reversed(notes) if said.act == "thief"
+        }
+
     def judge(self) -> None:
         for act in sorted({said.act for said in self._notes}):
             notes = [said for said in self._notes if said.act == act]
-            if act in GUARDED:
+            if act == "thief":
+                self._counts["recipes: stolen grants"] += len(notes)
+            elif act in GUARDED:
                 self._judge_grants(act, notes)
             elif act == "queue":
                 self._judge_queue(notes)
@@ -135,9 +142,9 @@ class _Judge:
 
     def _judge_begin(self, hold: Hold, others: list[Hold]) -> None:
         said = hold.began
-        if self._is_over(hold.session, said.at):
+        if self._is_over(hold.session, said.at) or self._is_stolen(hold, said.at):
             # Its user does not know yet.
-            self._counts["recipes: grants of sessions that were over"] += 1
+            self._counts["recipes: grants that were over when they began"] += 1
             return
         alive = [one for one in others if one.ended is None and not self._is_gone(one, said.at)]
         if sum(one.share for one in alive) + hold.share > hold.of:
@@ -155,7 +162,11 @@ class _Judge:
 
     def _is_gone(self, hold: Hold, at: float) -> bool:
         # Others may end a lease although its session lives.
-        return hold.began.act == "lease" or self._is_over(hold.session, at)
+        is_lease = hold.began.act == "lease"
+        return is_lease or self._is_stolen(hold, at) or self._is_over(hold.session, at)
+
+    def _is_stolen(self, hold: Hold, at: float) -> bool:
+        return hold.began.act == "lock" and self._stolen.get(hold.token, math.inf) <= at
 
     def _judge_end(self, hold: Hold, said: Said) -> None:
         over_at = self._ends.get(hold.session, math.inf)
@@ -170,7 +181,7 @@ class _Judge:
 
     def _judge_refusal(self, hold: Hold, said: Said) -> None:
         self._counts["recipes: guarded writes refused"] += 1
-        if hold.began.act != "lease" and not self._is_over(hold.session, said.at):
+        if not self._is_gone(hold, said.at):
             self._complain("fenced", f"{hold} was refused a write", hold.began, said)
 
     def _judge_writes(self, act: str, holds: dict[int, Hold]) -> None:
@@ -212,6 +223,8 @@ class _Judge:
                 self._complain("queue", f"the item {item} is lost", said)
             if item not in known:
                 self._complain("queue", f"nobody has put the item {item}", said)
+            if said.values.get("taken") == "1":
+                self._complain("queue", f"nobody works on {item}, and nobody can", said)
         for item, count in (items.get("done", none) + items.get("left", none)).items():
             if count > 1:
                 where = [said for said in notes if said.values["item"] == item]

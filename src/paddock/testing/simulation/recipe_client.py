@@ -7,6 +7,7 @@ judged (`promises`). The notes are words and `key=value`:
     lock began token=17 share=1 of=1 session=81     a grant is held
     lock ended token=17                             it is held no more, or about to be released
     lock refused token=17                           a guarded write failed though it was held
+    thief steals token=17                           the node of a lock's holder is deleted by hand
     queue put item=c1-3                             an item is surely in the queue
 
 An act may fail with what a recipe raises when its session is over, or when the service refuses all
@@ -26,6 +27,7 @@ from paddock.client.client import Client
 from paddock.errors import (
     ConnectionLostError,
     NodeExistsError,
+    NoNodeError,
     PaddockError,
     RecipeError,
     SessionExpiredError,
@@ -126,8 +128,11 @@ class RecipeClient:
         """Say what is left when everybody has come to rest."""
         client = await self._open()
         await client.sync(ROOT)
-        for entry in await Queue(client, f"{ROOT}/queue").items():
-            self.say(f"queue left item={entry.data.decode()}")
+        queue = Queue(client, f"{ROOT}/queue")
+        for entry in await queue.items():
+            self.say(f"queue left item={entry.data.decode()} taken={int(entry.is_taken)}")
+        for letter in await queue.dead_letters():
+            self.say(f"queue left item={letter.data.decode()} taken=0")
         self.say(f"counter final sum={await Counter(client, f'{ROOT}/counter').get()}")
         for act in ("members", "services"):
             self.say(f"{act} looks")
@@ -212,20 +217,29 @@ class _Player:
 
     async def some_time(self) -> None:
         """Wait: as a rule not for long, sometimes longer than a session timeout."""
-        longest = self.draw.choice((0.1, 0.5, 1.0, 3.0)) if self.draw.random() < 0.95 else 15.0
+        longest = self.draw.choice((0.1, 0.5, 1.0, 3.0)) if self.draw.random() < 0.85 else 15.0
         await asyncio.sleep(self.draw.uniform(0, longest))
 
 
 async def _use(me: _Player, grant: Grant, share: int = 1, of: int = 1) -> None:
     with me.holds(grant.token, share, of):
         await me.write(grant)
-        await me.some_time()
-        await me.write(grant)
+        for _ in range(me.draw.choice((1, 1, 4))):
+            await me.some_time()
+            await me.write(grant)
 
 
 async def _lock(me: _Player) -> None:
     async with Lock(me.client, me.path) as grant:
         await _use(me, grant)
+
+
+async def _thief(me: _Player) -> None:
+    """Delete the node of whoever holds the lock."""
+    for one in (await Lock(me.client, f"{ROOT}/lock").contenders())[:1]:
+        me.say(f"steals token={one.token}")
+        with contextlib.suppress(NoNodeError):
+            await me.client.delete(one.path)
 
 
 async def _mutex(me: _Player) -> None:
@@ -282,9 +296,10 @@ async def _queue(me: _Player) -> None:
 
 async def _counter(me: _Player) -> None:
     counter = Counter(me.client, me.path)
-    for _ in range(3):
+    for _ in range(6):
         me.say("tried")
         me.say(f"added sum={await counter.add()}")
+        await asyncio.sleep(me.draw.uniform(0, 0.5))
 
 
 async def _naming(me: _Player) -> None:
@@ -326,6 +341,7 @@ async def _names(client: Client, act: str) -> str:
 
 ACTS: Final[dict[str, Callable[[_Player], Awaitable[None]]]] = {
     "lock": _lock,
+    "thief": _thief,
     "mutex": _mutex,
     "election": _election,
     "lease": _lease,

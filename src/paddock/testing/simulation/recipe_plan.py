@@ -7,6 +7,7 @@ import random
 from typing import Final
 
 from paddock.testing.simulation.plan import (
+    PART,
     PAUSE_CLIENT,
     Burst,
     ClientPlan,
@@ -19,8 +20,11 @@ from paddock.testing.simulation.recipe_client import ACTS
 
 RECIPES: Final = "recipes"
 _TIMEOUTS: Final = (2.0, 4.0, 8.0)
-_PAUSES: Final = (1.0, 5.0, 12.0)
-_PAUSES_MAX: Final = 4
+_RATES: Final = (1.0, 1.0, 0.9, 1.1)
+_LOCKS: Final = 0.3
+_THIEVES: Final = 0.2
+_LONELY: Final = (1.0, 5.0, 12.0)
+_LONELY_MAX: Final = 4
 # A few recipes in a world, so that clients meet.
 _ACTS_MAX: Final = 3
 
@@ -29,22 +33,26 @@ def make_recipe_plan(seed: int, servers: int = 1) -> Plan:
     """Return the plan of a seed."""
     plan = make_plan(seed, servers)
     draw = random.Random(f"{seed} recipes")
-    acts = draw.sample(sorted(ACTS), draw.randint(1, _ACTS_MAX))
+    others = sorted({*ACTS} - {"lock", "thief"})
+    acts = draw.sample(others, draw.randint(1, _ACTS_MAX))
+    if draw.random() < _LOCKS:
+        # The most used one.
+        acts[0] = "lock"
     clients = tuple(
         _client(one, acts, random.Random(f"{seed} recipes {one.name}"), plan.end)
         for one in plan.clients
     )
     # Holders that do not know that their session is over are what fencing is for.
-    pauses = [
+    lonely = [
         Fault(
             round(draw.uniform(1, plan.end), 4),
-            PAUSE_CLIENT,
+            draw.choice((PAUSE_CLIENT, PART)),
             draw.randint(1, len(clients)),
-            round(draw.choice(_PAUSES) * draw.uniform(0.5, 1.5), 4),
+            round(draw.choice(_LONELY) * draw.uniform(0.5, 1.5), 4),
         )
-        for _ in range(draw.randint(0, _PAUSES_MAX))
+        for _ in range(draw.randint(0, _LONELY_MAX))
     ]
-    faults = sorted((*plan.faults, *pauses), key=lambda one: one.at)
+    faults = sorted((*plan.faults, *lonely), key=lambda one: one.at)
     return dataclasses.replace(plan, clients=clients, faults=tuple(faults))
 
 
@@ -58,6 +66,11 @@ def _client(one: ClientPlan, acts: list[str], draw: random.Random, end: float) -
         wishes = []
         for _ in range(draw.choice((1, 1, 1, 2))):
             count += 1
-            wishes.append(Wish(draw.choice(acts), data=f"{one.name}-{count}"))
+            # Now and then somebody deletes the node of a holder by hand.
+            name = draw.choice(acts)
+            if name == "lock" and draw.random() < _THIEVES:
+                name = "thief"
+            wishes.append(Wish(name, data=f"{one.name}-{count}"))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    return ClientPlan(one.name, RECIPES, max(one.timeout, draw.choice(_TIMEOUTS)), tuple(bursts))
+    timeout = max(one.timeout, draw.choice(_TIMEOUTS))
+    return ClientPlan(one.name, RECIPES, timeout, tuple(bursts), draw.choice(_RATES))

@@ -46,9 +46,11 @@ _ENDS: Final = {
     p.POWER: "{server} is started",
     p.PAUSE: "{server} goes on",
 }
-# What is often aimed at the moment at which a process sends or receives something.
-_AIMED: Final = (p.CUT, p.CUT_REPLIES, p.PAUSE_CLIENT, p.KILL_CLIENT)
-_AIMED_FROM: Final = 0.3
+# What is aimed at the moment at which a process sends or receives something, from which value of
+# the fault on: cuts as a rule, pauses sometimes, since long work is sending nothing.
+_AIMED: Final = {p.CUT: 0.3, p.CUT_REPLIES: 0.2, p.PAUSE_CLIENT: 0.7, p.KILL_CLIENT: 0.5}
+# How often the target is the process that has acted last.
+_LATEST: Final = 0.5
 _STEPS_MAX: Final = 5
 # What has no end of its own.
 _MOMENTARY: Final = (p.CUT, p.CUT_REPLIES, p.KILL_CLIENT, p.JUMP, p.ELECT)
@@ -82,12 +84,15 @@ class UserFaults(WorldFaults):
         if fault.kind in OF_PROCESSES and not running:
             return
         process = running[(fault.target - 1) % len(running)] if running else None
+        if process is not None and fault.value * 10 % 1 < _LATEST:
+            # Whoever has acted last is in the middle of something: it may hold what others wait for.
+            process = max(running, key=lambda one: one.stepped_at)
         machine = self._machines[(fault.target - 1) % len(self._machines)]
         if fault.kind == p.PART:
             machine = self._machines[int(fault.value * len(self._machines))]
         if fault.kind not in _SENTENCES or not self._fits(fault, machine):
             return
-        if process is not None and fault.kind in _AIMED and fault.value >= _AIMED_FROM:
+        if process is not None and fault.value >= _AIMED.get(fault.kind, 1.0):
             # Not at any moment, but when it has just sent or received something.
             steps = int(fault.value * 100) % _STEPS_MAX + 1
             process.aim(steps, lambda: self._do_now(fault, process, machine))
@@ -95,8 +100,12 @@ class UserFaults(WorldFaults):
             self._do_now(fault, process, machine)
 
     def _do_now(self, fault: Fault, process: UserProcess | None, machine: Machine) -> None:
-        if fault.kind in OF_PROCESSES and (process is None or process.is_dead or self._is_over):
-            return
+        if fault.kind in OF_PROCESSES:
+            if process is None or process.is_dead or self._is_over:
+                return
+            if fault.kind == p.PAUSE_CLIENT and process.is_paused:
+                # The end of this pause would be that of the other.
+                return
         self.done += 1
         self._names = {"process": process.name if process else "", "server": machine.name}
         self._say(_SENTENCES[fault.kind], fault)

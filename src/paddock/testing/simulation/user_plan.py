@@ -44,16 +44,20 @@ _KINDS: Final = {
     Faults.KILLS: (p.KILL_CLIENT,),
     Faults.CLOCKS: (p.JUMP,),
 }
+# What finds most, twice as often.
+_FREQUENT: Final = Faults.CONNECTIONS | Faults.PAUSES
 _OF_SERVERS: Final = (p.STOP, p.KILL, p.POWER, p.PAUSE)
 _OF_DISKS: Final = (p.FULL, p.FAIL, p.SLOW)
 _OF_ETCD: Final = (p.UNLINK, p.MUTE, p.LAG, p.ELECT, p.QUORUM)
 # How many faults a world has; one in ten has none.
-_COUNTS: Final = (1, 1, 2, 2, 3, 4, 6, 8)
+_COUNTS: Final = (1, 1, 1, 2, 2, 3, 4, 6)
 _CALM_EVERY: Final = 10
-# How long they last, in seconds, with some variation. The longest ones end sessions.
+# How long they last, in seconds, with some variation. Long ones end sessions: those of processes
+# find most.
 _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0, 25.0)
+_SPANS_OF_PROCESSES: Final = (0.5, 4.0, 8.0, 16.0)
 # When they come, as a part of the whole time.
-_SCALES: Final = (1.0, 0.3, 0.1, 0.03)
+_SCALES: Final = (1.0, 0.3, 0.1, 0.1, 0.03)
 _RATES: Final = (1.0, 1.0, 1.1, 0.9)
 _JUMP_SECONDS: Final = 60.0
 
@@ -114,12 +118,13 @@ def make_user_plan(seed: int, servers: int, kinds: Faults, seconds: float) -> Us
         for _ in range(draw.choice(_COUNTS)):
             # Each group has the same share, however many kinds it has.
             kind = draw.choice(draw.choice(groups))
+            spans = _SPANS_OF_PROCESSES if kind in OF_PROCESSES else _SPANS
             faults.append(
                 Fault(
                     round(draw.uniform(0, seconds * draw.choice(_SCALES)), 4),
                     kind,
                     draw.randint(1, 60),
-                    round(draw.choice(_SPANS) * draw.uniform(0.5, 1.5), 4),
+                    round(draw.choice(spans) * draw.uniform(0.5, 1.5), 4),
                     round(draw.random(), 4),
                 )
             )
@@ -139,6 +144,8 @@ def _groups(kinds: Faults, servers: int) -> Iterator[tuple[str, ...]]:
     for kind, names in _KINDS.items():
         if kind in kinds:
             yield names
+            if kind in _FREQUENT:
+                yield names
     if Faults.SERVERS in kinds:
         yield _OF_SERVERS
         yield _OF_DISKS if servers == 1 else _OF_ETCD

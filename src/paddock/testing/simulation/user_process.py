@@ -63,9 +63,13 @@ class UserProcess(ProcessLoop):
         super().__init__(world, network, name, host, rate=rate)
         self.draw = draw
         self.jump = jump
+        # Called with what its callbacks raise.
+        self.on_error: Callable[[BaseException], None] | None = None
         # The thread of its blocking code, if it has any.
         self.thread: BlockingThread | None = None
         self._hosts = hosts
+        # When it has last sent or received something.
+        self.stepped_at = 0.0
         # What is to be done to it, and after how many steps.
         self._aims: list[tuple[int, Callable[[], object]]] = []
 
@@ -75,6 +79,7 @@ class UserProcess(ProcessLoop):
 
     def step(self) -> None:
         """Note that it sends or receives something."""
+        self.stepped_at = self.true_time()
         if self._aims:
             aims = [(steps - 1, action) for steps, action in self._aims]
             self._aims = [aim for aim in aims if aim[0] > 0]
@@ -83,10 +88,14 @@ class UserProcess(ProcessLoop):
                     # Not in the middle of what it does just now.
                     self._world.call_soon(action)
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self.on_error is not None and not self.is_dead:
+            self.on_error(context.get("exception") or RuntimeError(context["message"]))
+
     def time_of_day(self) -> float:
         return _EPOCH + self.time() + self.jump
 
-    def has_failed_tasks(self) -> list[BaseException]:
+    def failed_tasks(self) -> list[BaseException]:
         """Return what its tasks have raised and nobody has asked for."""
         return [
             error

@@ -7,18 +7,20 @@ The rules for the processes of a world:
 * A paused process runs nothing, and runs what it has missed when it goes on. A killed process never
   runs again, not even a `finally`.
 * What a process raises fails the world at once, unless it is expected (`may_raise`).
-* The test itself is a process as well, to which nothing is done.
+* The test itself is a process as well, to which nothing is done. Faults begin with the first
+  process that it spawns, and end when all have ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import paddock
 from paddock.client.client import Client
@@ -36,12 +38,16 @@ from paddock.testing.simulation.user_process import SimulationError, UserProcess
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
 from paddock.testing.simulation.writes import Write, writes_of
 
+T = TypeVar("T")
 Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
 TEST: Final = "test"
+# Who says what `call` calls.
+_ELSEWHERE: Final = "elsewhere"
 # How long everything has to come to its end when all is mended.
 _PATIENCE_SECONDS: Final = 300.0
 _RESTART_SECONDS: Final = 1.0
+_SETTLE_SECONDS: Final = 2.0
 _TEST_HOST: Final = "10.0.4.1"
 _PROCESS_HOST: Final = "10.0.1."
 
@@ -120,6 +126,8 @@ class ProcessHandle:
 class SimulatedWorld:
     """A world of one seed: servers, the test's processes, and faults. Tests get it as `world`.
 
+    Faults begin with the first process that is spawned, so a test can prepare its nodes in peace.
+
         async def work():
             async with paddock.connect(world.hosts) as client:
                 await client.create("/done", make_parents=True)
@@ -151,6 +159,8 @@ class SimulatedWorld:
         self._is_over = False
         self._is_mended = False
         self._waiting: list[asyncio.Future[None]] = []
+        # Set with the first process.
+        self._begun = asyncio.Event()
         # Set at the end: of the test, or with the first failure.
         self._end = asyncio.Event()
         self._network.tap = self._tap
@@ -213,34 +223,54 @@ class SimulatedWorld:
         )
         self._handles[name] = handle
         self._start(handle)
+        self._loop.call_soon(self._begun.set)
         return handle
 
     def note(self, text: str) -> None:
-        """Add a line to the story, as the calling process."""
+        """Add a line to the story, as the calling process, or as what `call` calls."""
         if not self._is_over:
             process = current_process()
-            self._recorder.say(TEST if process is None else process.name, text)
+            self._recorder.say(_ELSEWHERE if process is None else process.name, text)
 
     def check(self, is_so: bool, text: str) -> None:
         """Fail the world unless something is so, also where AssertionErrors are caught."""
         if not is_so:
             process = current_process()
             error = AssertionError(text)
-            self._fail(TEST if process is None else process.name, error)
+            self._fail(_ELSEWHERE if process is None else process.name, error)
             raise error
 
-    async def travel(self) -> None:
-        """Wait for as long as a message takes, as a request to a service of your own does."""
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a plain function as a request to another service, such as a database, is sent.
+
+        The function is called after a while, and the caller gets what it returns or raises some
+        time after that. A request that was sent arrives: also if its caller is paused, killed or
+        cancelled meanwhile. An AssertionError that the function raises fails the world.
+        """
         process = current_process()
         if process is None:
-            raise SimulationError("world.travel: only processes of the world may call it")
+            raise SimulationError("world.call: only processes of the world may call it")
         process.step()
-        await asyncio.sleep(process.draw.uniform(0, self._plan.delay_max))
+        delays = [process.draw.uniform(0, self._plan.delay_max) for _ in range(2)]
+        answer: asyncio.Future[T] = process.create_future()
+
+        def execute() -> None:
+            try:
+                result = function(*arguments)
+            except AssertionError as error:
+                self._fail(_ELSEWHERE, error)
+            except Exception as error:
+                self._loop.call_later(delays[1], _settle, answer, None, error)
+            else:
+                self._loop.call_later(delays[1], _settle, answer, result, None)
+
+        self._loop.call_later(delays[0], execute)
+        return await answer
 
     async def rest(self) -> None:
         """Wait until all processes have ended. Everything is mended by then.
 
-        Faults come and go until all processes have ended, or the time of the storm is over. From
+        Faults come and go from the first process on, until all processes have ended, or the time of the storm is over. From
         then on nothing is done to the world.
         """
         self._check_test("rest")
@@ -253,6 +283,8 @@ class SimulatedWorld:
             self._finish(handle)
         for machine in self._machines:
             machine.start()
+        # What they have sent before their end may still be on its way.
+        await asyncio.sleep(_SETTLE_SECONDS)
 
     def written(self, path: str) -> list[Write]:
         """Return all that was ever written to a node, in the service's order; only for the test.
@@ -285,11 +317,7 @@ class SimulatedWorld:
         process = self._new_process(TEST, _TEST_HOST, rate=1.0, jump=0.0)
         process.spawn(self._run_test(test, fixtures))
         storm = asyncio.ensure_future(self._blow())
-        try:
-            async with asyncio.timeout(self._plan.end + _PATIENCE_SECONDS):
-                await self._end.wait()
-        except TimeoutError:
-            self._fail(TEST, TimeoutError(self._why_late()))
+        await self._end.wait()
         storm.cancel()
         self._is_over = True
 
@@ -301,13 +329,14 @@ class SimulatedWorld:
         """Return what has failed; the first one is why the world has ended."""
         found = list(self._failures)
         for process in self._network.processes:
-            if not isinstance(process, UserProcess):
-                continue
-            for context in process.failures:
-                error = context.get("exception") or RuntimeError(context["message"])
-                found.append(Failure(process.name, error))
-            if not process.is_dead:
-                found += [Failure(process.name, error) for error in process.has_failed_tasks()]
+            if isinstance(process, UserProcess) and not process.is_dead:
+                handle = self._handles.get(process.name)
+                expected = () if handle is None else handle._may_raise
+                found += [
+                    Failure(process.name, error)
+                    for error in process.failed_tasks()
+                    if not isinstance(error, expected)
+                ]
         for machine in self._machines:
             machine.collect(machine.process)
             found += [Failure(machine.name, RuntimeError(text)) for text in machine.failures]
@@ -350,6 +379,7 @@ class SimulatedWorld:
             rate=rate,
             jump=jump,
         )
+        process.on_error = lambda error: self._fail(name, error)
         self._network.processes.append(process)
         return process
 
@@ -373,8 +403,9 @@ class SimulatedWorld:
     def _end_process(
         self, handle: ProcessHandle, process: UserProcess, *, starts_again: bool
     ) -> None:
-        for error in process.has_failed_tasks():
-            self._fail(handle.name, error)
+        for error in process.failed_tasks():
+            if not isinstance(error, handle._may_raise):
+                self._fail(handle.name, error)
         process.kill()
         self._network.die(process, silently=False)
         self._after(handle, starts_again=starts_again)
@@ -431,11 +462,17 @@ class SimulatedWorld:
         self._finish_world()
 
     async def _blow(self) -> None:
+        """Do what the plan says, from the first process on; then wait, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._begun.wait()
+        begun_at = self._loop.time()
         for fault in self._plan.faults:
-            await asyncio.sleep(max(0.0, fault.at - self._loop.time()))
+            await asyncio.sleep(max(0.0, begun_at + fault.at - self._loop.time()))
             self._faults.do(fault)
-        await asyncio.sleep(max(0.0, self._plan.end - self._loop.time()))
+        await asyncio.sleep(max(0.0, begun_at + self._plan.end - self._loop.time()))
         self._mend()
+        self._loop.call_later(_PATIENCE_SECONDS, self._give_up)
         while True:
             # A server that was being stopped when everything was mended.
             for machine in self._machines:
@@ -461,13 +498,10 @@ class SimulatedWorld:
             if not future.done():
                 future.set_result(None)
 
-    def _why_late(self) -> str:
-        busy = self._busy()
-        who = " and ".join(busy) if busy else "the test"
-        return (
-            f"{who} did not come to an end within {_PATIENCE_SECONDS:.0f} s"
-            " after everything was mended"
-        )
+    def _give_up(self) -> None:
+        who = " and ".join(self._busy()) or "the test"
+        text = f"{who} did not end within {_PATIENCE_SECONDS:.0f} s after everything was mended"
+        self._fail(TEST, TimeoutError(text))
 
     def _check_test(self, name: str) -> None:
         process = current_process()
@@ -501,6 +535,15 @@ class SimulatedWorld:
         if host not in self._names or not isinstance(process, UserProcess):
             return None
         return _SteppingTap(self._recorder.tap(process.name, self._names[host]), process)
+
+
+def _settle(answer: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)
 
 
 class _SteppingTap(Tap):

@@ -196,7 +196,8 @@ class World:
         return [(machine.host, PORT) for machine in self.machines]
 
     def _start_client(self, plan: ClientPlan, number: int) -> None:
-        process = new_process(self._loop, self.network, plan.name, f"{_CLIENT_HOST}{number}")
+        host = f"{_CLIENT_HOST}{number}"
+        process = new_process(self._loop, self.network, plan.name, host, rate=plan.rate)
         self._clients[plan.name] = process
         draw = random.Random(f"{self._seed} {plan.name}")
         process.spawn(self._run_client(plan, draw))

@@ -74,7 +74,7 @@ def simulated(
     seeds: int = 100,
     servers: int = 1,
     faults: Faults = Faults.ALL,
-    seconds: float = 60.0,
+    seconds: float = 40.0,
 ) -> Callable[[Test], Callable[..., None]]:
     """Have a test run in `seeds` simulated worlds, the first of which that fails is shown.
 
