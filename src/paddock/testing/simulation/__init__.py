@@ -23,8 +23,6 @@ killed, processes are paused or killed, clocks run fast or slow.
         tokens = [int(write.data) for write in world.written("/log/by-")]
         assert tokens == sorted(tokens)
 
-    test_one_at_a_time()
-
 A world that fails is shrunk, and printed as a story. Blocking code (`paddock.sync`) is simulated as
 well, in one thread for each process. Not simulated are other threads, real sockets, child processes
 and TLS: they raise SimulationError.
@@ -37,10 +35,11 @@ from typing import TYPE_CHECKING
 from paddock._first_use import on_first_use
 
 if TYPE_CHECKING:
-    from paddock.testing.simulation.decorator import SimulationFailed, simulated
+    from paddock.testing.simulation.decorator import WorldFailedError, simulated
+    from paddock.testing.simulation.user_handle import ProcessHandle
     from paddock.testing.simulation.user_plan import Faults
     from paddock.testing.simulation.user_process import SimulationError
-    from paddock.testing.simulation.user_world import ProcessHandle, SimulatedWorld
+    from paddock.testing.simulation.user_world import SimulatedWorld
     from paddock.testing.simulation.writes import Write
 
 __all__ = [
@@ -48,7 +47,7 @@ __all__ = [
     "ProcessHandle",
     "SimulatedWorld",
     "SimulationError",
-    "SimulationFailed",
+    "WorldFailedError",
     "Write",
     "simulated",
 ]
@@ -58,6 +57,7 @@ _HOMES = (
     "paddock.testing.simulation.user_plan",
     "paddock.testing.simulation.user_process",
     "paddock.testing.simulation.writes",
+    "paddock.testing.simulation.user_handle",
     "paddock.testing.simulation.user_world",
     "paddock.testing.simulation.decorator",
 )

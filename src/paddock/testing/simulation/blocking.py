@@ -16,16 +16,19 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from paddock.errors import ConnectionLostError, SessionExpiredError
 from paddock.sync import bridge
 from paddock.sync import portal as portals
 from paddock.sync.portal import Portal
-
-if TYPE_CHECKING:
-    from paddock.testing.simulation.user_process import UserProcess
+from paddock.testing.simulation.user_process import (
+    ProcessThread,
+    UserProcess,
+    as_thread_of,
+    current_process,
+)
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ class _Buried(BaseException):
     """Unwinds a thread whose world is over."""
 
 
-class BlockingThread:
+class BlockingThread(ProcessThread):
     """The thread of a process, and the baton."""
 
     def __init__(self, process: UserProcess) -> None:
@@ -99,8 +102,6 @@ class BlockingThread:
         self._world.acquire()
 
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        from paddock.testing.simulation.user_process import as_thread_of
-
         self._turn.acquire()
         with as_thread_of(self._process):
             try:
@@ -177,14 +178,13 @@ class SimulatedPortal(Portal):
 @contextlib.contextmanager
 def simulated_portals() -> Iterator[None]:
     """Have blocking clients of a world's processes use the processes' portals."""
-    from paddock.testing.simulation.user_process import current_process
-
-    real = bridge.open_portal
+    real = portals.open_portal
 
     def open_portal(holder: object) -> Portal:
         process = current_process()
         if process is None or process.thread is None or not process.thread.is_current:
             return real(holder)
+        assert isinstance(process.thread, BlockingThread)
         portal = process.thread.portal()
         portal.hold(holder)
         return portal

@@ -35,10 +35,12 @@ from paddock.testing.simulation.blocking import simulated_portals
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.process import WorldLoop
 from paddock.testing.simulation.shrink import leave_out
+from paddock.testing.simulation.user_handle import Failure
 from paddock.testing.simulation.user_plan import Faults, UserPlan, make_user_plan
 from paddock.testing.simulation.user_process import SimulationError, simulated_library
+from paddock.testing.simulation.user_stage import Stage
 from paddock.testing.simulation.user_story import tell_user
-from paddock.testing.simulation.user_world import Failure, SimulatedWorld
+from paddock.testing.simulation.user_world import SimulatedWorld
 from paddock.testing.simulation.world import _memory_folder, _small_limits
 
 Test = Callable[..., Awaitable[None]]
@@ -53,7 +55,7 @@ _STORY_LINES_MAX: Final = 400
 _PASSES_MAX: Final = 200_000
 
 
-class SimulationFailed(AssertionError):
+class WorldFailedError(AssertionError):
     """A test has failed in a simulated world; the message has its seed and its story."""
 
 
@@ -90,7 +92,7 @@ def simulated(
 
     `PADDOCK_SEEDS=17` in the environment plays one seed, `PADDOCK_SEEDS=1:1001` a thousand.
     """
-    if not isinstance(seeds, int) or seeds < 1:
+    if seeds < 1:
         raise ValueError(f"seeds: {seeds!r} is no number of worlds")
 
     def decorate(test: Test) -> Callable[..., None]:
@@ -136,18 +138,19 @@ def run_user_world(plan: UserPlan, test: Test, fixtures: dict[str, Any]) -> Outc
             simulated_portals(),
             simulated_library(f"{plan.seed}"),
         ):
-            world = SimulatedWorld(plan, loop, Path(folder))
+            stage = Stage(plan, loop, Path(folder))
+            world = SimulatedWorld(stage)
             try:
-                loop.run_until_complete(world.run(test, {**fixtures, "world": world}))
-                seconds, failures = loop.time(), world.failures()
+                loop.run_until_complete(stage.run(lambda: test(**fixtures, world=world)))
+                seconds, failures = loop.time(), stage.failures()
             finally:
-                world.bury()
+                stage.bury()
     finally:
         asyncio.set_event_loop(None)
         loop.close()
         gc.enable()
         said.setLevel(level)
-    return Outcome(plan, failures, world.history(), world.faults_done, seconds)
+    return Outcome(plan, failures, stage.service.history(), stage.faults.done, seconds)
 
 
 class _GuardedLoop(WorldLoop):
@@ -181,9 +184,9 @@ def _run_seeds(
         has_faults = has_faults or bool(outcome.plan.faults)
         if outcome.failures:
             error = outcome.failures[0].error
-            raise SimulationFailed(_report(outcome, test, fixtures, len(seeds))) from error
+            raise WorldFailedError(_report(outcome, test, fixtures, len(seeds))) from error
     if has_faults and not faults and len(seeds) >= _WORLDS_FOR_FAULTS:
-        raise SimulationFailed(
+        raise WorldFailedError(
             f"no fault came while the test ran, in any of {len(seeds)} worlds: let it go on for"
             " longer in each of them, or have the faults earlier (`seconds`)"
         )

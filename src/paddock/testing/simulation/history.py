@@ -63,6 +63,8 @@ class Logged:
     path: str = ""
     timeout_ms: int = 0
     at: float = -1.0
+    # Whether it is a transaction of which nothing was done.
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -355,4 +355,3 @@ ACTS: Final[dict[str, Callable[[_Player], Awaitable[None]]]] = {
 }
 # Those under whose grants something is written.
 GUARDED: Final = ("lock", "mutex", "election", "lease", "semaphore", "rw-lock")
-

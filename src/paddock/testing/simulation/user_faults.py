@@ -85,7 +85,7 @@ class UserFaults(WorldFaults):
             return
         process = running[(fault.target - 1) % len(running)] if running else None
         if process is not None and fault.value * 10 % 1 < _LATEST:
-            # Whoever has acted last is in the middle of something: it may hold what others wait for.
+            # Whoever has acted last is in the middle of something: others may wait for it.
             process = max(running, key=lambda one: one.stepped_at)
         machine = self._machines[(fault.target - 1) % len(self._machines)]
         if fault.kind == p.PART:

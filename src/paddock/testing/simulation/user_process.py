@@ -24,13 +24,10 @@ import threading
 import time
 from asyncio.events import _get_running_loop
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from unittest.mock import patch
 
 from paddock.testing.simulation.process import Network, ProcessLoop
-
-if TYPE_CHECKING:
-    from paddock.testing.simulation.blocking import BlockingThread
 
 # The time of day at the beginning of every world, as the servers have it.
 _EPOCH: Final = 1_700_000_000.0
@@ -40,6 +37,17 @@ _BOOTED: Final = 1000.0
 
 class SimulationError(RuntimeError):
     """Something that a simulated world does not have, such as threads or real sockets."""
+
+
+class ProcessThread(Protocol):
+    """The thread of a process's blocking code (`blocking`)."""
+
+    @property
+    def is_current(self) -> bool: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def bury(self) -> None: ...
 
 
 class UserProcess(ProcessLoop):
@@ -66,7 +74,7 @@ class UserProcess(ProcessLoop):
         # Called with what its callbacks raise.
         self.on_error: Callable[[BaseException], None] | None = None
         # The thread of its blocking code, if it has any.
-        self.thread: BlockingThread | None = None
+        self.thread: ProcessThread | None = None
         self._hosts = hosts
         # When it has last sent or received something.
         self.stepped_at = 0.0
@@ -100,9 +108,10 @@ class UserProcess(ProcessLoop):
         return [
             error
             for task in self._tasks
-            if task.done() and not task.cancelled()
+            if task.done()
+            and not task.cancelled()
             # Reset by whoever looks at the error, so before that.
-            and task._log_traceback  # type: ignore[attr-defined]
+            and task._log_traceback
             and (error := task.exception()) is not None
         ]
 
@@ -128,17 +137,23 @@ class UserProcess(ProcessLoop):
             raise socket.gaierror(socket.EAI_NONAME, f"the simulated world has no host {host!r}")
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port))]
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise SimulationError(
-            "a simulated world has no real sockets, pipes, signals or child processes;"
-            " connect to world.hosts, or to another process by its name"
-        )
 
-    add_reader = add_writer = add_signal_handler = _refuse
-    sock_accept = sock_connect = sock_recv = sock_sendall = _refuse
-    create_datagram_endpoint = create_unix_connection = create_unix_server = _refuse
-    subprocess_exec = subprocess_shell = connect_read_pipe = connect_write_pipe = _refuse
-    getnameinfo = _refuse
+def _refuse(_: UserProcess, *arguments: Any, **options: Any) -> Any:
+    raise SimulationError(
+        "a simulated world has no real sockets, pipes, signals or child processes;"
+        " connect to world.hosts, or to another process by its name"
+    )
+
+
+# What else a loop has, each of which raises a bare NotImplementedError.
+for _name in (
+    *("add_reader", "add_writer", "add_signal_handler"),
+    *("sock_accept", "sock_connect", "sock_recv", "sock_sendall"),
+    *("create_datagram_endpoint", "create_unix_connection", "create_unix_server"),
+    *("subprocess_exec", "subprocess_shell", "connect_read_pipe", "connect_write_pipe"),
+    "getnameinfo",
+):
+    setattr(UserProcess, _name, _refuse)
 
 
 # The processes of blocking code, by their thread.

@@ -133,7 +133,8 @@ def _outcome(reply: Reply) -> str:
         return type(error_from_code(reply.error)).__name__
     body: Any = reply.body
     if isinstance(body, list):
-        return "done"
+        codes = [code for _, code, _ in body if code != OK]
+        return type(error_from_code(codes[0])).__name__ if codes else "done"
     names = getattr(body, "children", None) or getattr(body, "values", None)
     if names is not None:
         return "[" + " ".join(sorted(name.decode() for name in names)) + "]"

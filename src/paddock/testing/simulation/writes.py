@@ -43,7 +43,8 @@ def all_writes(calls: Calls) -> Iterator[Write]:
             asked[session, call.request.xid] = call
     for zxid, logged in sorted(calls.log.items()):
         asked_for = asked.get((logged.session, logged.xid))
-        if logged.about == h.CALL and logged.error == OK and asked_for is not None:
+        is_done = logged.about == h.CALL and logged.error == OK and not logged.is_refused
+        if is_done and asked_for is not None:
             yield from _of_call(asked_for, zxid, logged.at)
 
 
