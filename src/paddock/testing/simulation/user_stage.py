@@ -6,7 +6,8 @@ The rules for the processes of a world:
   share as Python objects, they share as the test's omniscience: no message is sent for it.
 * A paused process runs nothing, and runs what it has missed when it goes on. A killed process never
   runs again, not even a `finally`.
-* What a process raises fails the world at once, unless it is expected (`may_raise`).
+* What a process raises fails the world at once, unless it is expected (`may_raise`): in its
+  function, in a task, or in a callback.
 * The test itself is a process as well, to which nothing is done. Faults begin with the first
   process that it spawns, and end when all have ended.
 """
@@ -85,12 +86,10 @@ class Stage(user_handle.Stage):
         found = list(self._failures)
         for process in self.service.network.processes:
             if isinstance(process, UserProcess) and not process.is_dead:
-                handle = self._handles.get(process.name)
-                expected = () if handle is None else handle.may_raise
                 found += [
                     Failure(process.name, error)
                     for error in process.failed_tasks()
-                    if not isinstance(error, expected)
+                    if not self._is_expected(process.name, error)
                 ]
         return found + [Failure(name, RuntimeError(text)) for name, text in self.service.failures()]
 
@@ -192,7 +191,7 @@ class Stage(user_handle.Stage):
             rate=rate,
             jump=jump,
         )
-        process.on_error = lambda error: self.fail(name, error)
+        process.on_error = lambda error: self._fail_unexpected(name, error)
         network.processes.append(process)
         return process
 
@@ -205,7 +204,7 @@ class Stage(user_handle.Stage):
         except asyncio.CancelledError as error:
             self.fail(handle.name, error)
         except Exception as error:
-            if not isinstance(error, handle.may_raise):
+            if not self._is_expected(handle.name, error):
                 self.fail(handle.name, error)
                 return
             self.say(f"ends with {type(error).__name__}: {error}")
@@ -213,10 +212,17 @@ class Stage(user_handle.Stage):
         else:
             self.say("ends")
         for failed in process.failed_tasks():
-            if not isinstance(failed, handle.may_raise):
-                self.fail(handle.name, failed)
+            self._fail_unexpected(handle.name, failed)
         self._take_down(process, silently=False)
         self._after(handle, starts_again=starts_again)
+
+    def _is_expected(self, name: str, error: BaseException) -> bool:
+        handle = self._handles.get(name)
+        return handle is not None and isinstance(error, handle.may_raise)
+
+    def _fail_unexpected(self, name: str, error: BaseException) -> None:
+        if not self._is_expected(name, error):
+            self.fail(name, error)
 
     def _take_down(self, process: UserProcess, *, silently: bool) -> None:
         process.kill()
