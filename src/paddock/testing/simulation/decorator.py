@@ -80,8 +80,10 @@ def simulated(
 ) -> Callable[[Test], Callable[..., None]]:
     """Have a test run in `seeds` simulated worlds, the first of which that fails is shown.
 
+        from paddock.testing.simulation import simulated
+
         @simulated(seeds=200)
-        async def test_a_write_is_read(world):
+        async def test_a_node_can_be_made(world):
             async with world.client() as client:
                 await client.create("/a")
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 class SimulatedWorld:
     """A world of one seed: servers, the test's processes, and faults. Tests get it as `world`.
 
+        from paddock.testing.simulation import simulated
+
         @simulated(seeds=20)
         async def test_a_node_is_made(world):
             async def work():
