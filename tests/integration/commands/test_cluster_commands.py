@@ -6,15 +6,28 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from paddock.cli.cluster import log_options
+from paddock.log.etcd.calls import UNPACED
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.command import COMMAND, DEADLINE_S, Running, ended, refusal, serving, success
+from tests.support.command import (
+    COMMAND,
+    DEADLINE_S,
+    Running,
+    ended,
+    ended_here,
+    refusal,
+    refusal_here,
+    serving,
+    success,
+)
 from tests.support.etcd import Etcd
 from tests.support.judges import skip_or_fail
 from tests.support.records import Code
@@ -98,6 +111,49 @@ def test_a_member_of_etcd_that_does_not_answer_is_told_of(etcd: Etcd, log: str) 
     silent, well = [line for line in result.output.splitlines() if line.startswith("etcd ")]
     assert re.fullmatch(r"etcd +127\.0\.0\.1:1, .*Connection refused.*", silent)
     assert "version 3." in well
+
+
+def test_a_status_that_cannot_be_read_has_etcd_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_options, "_ANSWER_ATTEMPTS", 2)
+    # Nobody listens there.
+    asked = ("cluster", "status", "--log", "etcd://127.0.0.1:1,127.0.0.1:2/shop")
+    result = ended_here(*asked)
+    assert (result.status, result.errors) == (1, "")
+    assert [line.partition("  ")[0] for line in result.output.splitlines()] == [
+        *("service", "problem", "etcd", "etcd")
+    ]
+    assert re.search(
+        r"^problem +etcd at .*: Connection refused\netcd +127\.0\.0\.1:1, Connection refused$",
+        result.output,
+        re.MULTILINE,
+    )
+    found = json.loads(ended_here(*asked, "--json").output)
+    assert (found["name"], [one["endpoint"] for one in found["etcd"]]) == (
+        "shop",
+        ["127.0.0.1:1", "127.0.0.1:2"],
+    )
+    assert "Connection refused" in found["problem"]
+
+
+@pytest.mark.parametrize("command", [["forget", "h:1"], ["finalize"], ["epoch"], ["skip", "1"]])
+def test_an_etcd_that_does_not_answer_is_one_line_and_soon(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without this a command would repeat its first call for a minute.
+    monkeypatch.setattr(log_options, "_ANSWER_ATTEMPTS", 1)
+    monkeypatch.setattr(UNPACED, "repeat", None)
+    said = refusal_here("cluster", *command, "--log", "etcd://127.0.0.1:1/shop", status=1)
+    assert said == "etcd at 127.0.0.1:1: Connection refused"
+
+
+def test_an_etcd_that_is_silent_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_options, "_ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = "{}:{}".format(*silent.getsockname())
+        said = refusal_here("cluster", "finalize", "--log", f"etcd://{host}/shop", status=1)
+        assert said == f"etcd at {host}: no answer within 0.2 s"
 
 
 def test_a_name_without_a_service_is_one_line(log: str) -> None:

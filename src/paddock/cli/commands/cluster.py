@@ -71,8 +71,8 @@ def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
     """Show a service in etcd: its log, its members, and how etcd is.
 
     Servers need not run. Those that advertise an address, and have mntr in their
-    4lw.commands.whitelist, are asked for their lease. Status 1 says that a member of etcd does not
-    answer, or is full.
+    4lw.commands.whitelist, are asked for their lease. Status 1 says that there is a problem: a
+    member of etcd does not answer, or is full, or the service cannot be read.
     """
     from paddock.cli.cluster.status import cluster_status, status_lines
 
@@ -81,7 +81,7 @@ def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
         print_json(found)
     else:
         click.echo("\n".join(status_lines(found)))
-    return int(any(one["problem"] is not None for one in found["etcd"]))
+    return int(any(one["problem"] is not None for one in (found, *found["etcd"])))
 
 
 @cluster.command()
