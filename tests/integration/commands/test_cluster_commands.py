@@ -162,6 +162,15 @@ def test_a_name_without_a_service_is_one_line(log: str) -> None:
         assert refusal("cluster", *command, "--log", log, status=1).endswith(says)
 
 
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [("two", "'two' has no port"), ("", "'' has no host"), ("two:no", "the port 'no' of two")],
+)
+def test_an_address_that_is_none_is_not_looked_for(address: str, says: str) -> None:
+    said = refusal_here("cluster", "forget", address, "--log", "etcd://127.0.0.1:1/s", status=2)
+    assert said.startswith(says)
+
+
 def test_which_log_has_to_be_said() -> None:
     assert refusal("cluster", "status", status=2) == (
         "which log? --log etcd://host:port,…/name, or the variable PADDOCK_LOG"
@@ -317,12 +326,12 @@ def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, lo
     commands: list[list[str | Path]] = [
         ["backup", cache, tmp_path / "other"],
         ["restore", file, cache, "--replace"],
-        ["fsck", cache],
     ]
+    says = f"{cache}: is the cache of a server that shares a log; "
     for command in commands:
-        assert refusal(*command, status=1) == (
-            f"{cache}: is the cache of a server that shares a log; name the log: etcd://…"
-        )
+        assert refusal(*command, status=1) == f"{says}name the log: etcd://…"
+    # That takes no log.
+    assert refusal("fsck", cache, status=1).startswith(f"{says}paddock backup reads and checks")
 
 
 class Up:

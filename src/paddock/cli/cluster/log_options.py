@@ -149,12 +149,10 @@ class DataOrLog(click.types.StringParamType):
 DATA_OR_LOG: Final = DataOrLog()
 
 
-def check_is_no_cache(data: Path) -> None:
-    """Raise CannotBeDone for the folder of a server that shares a log."""
+def check_is_no_cache(data: Path, instead: str = "name the log: etcd://…") -> None:
+    """Raise CannotBeDone, with what to do instead, for the folder of a server that shares a log."""
     if (data / CACHE).is_dir():
-        raise CannotBeDone(
-            f"{data}: is the cache of a server that shares a log; name the log: etcd://…"
-        )
+        raise CannotBeDone(f"{data}: is the cache of a server that shares a log; {instead}")
 
 
 def _read(options: dict[str, str]) -> SharedLogOptions:

@@ -561,6 +561,9 @@ class ServerConfig:
             object.__setattr__(self, "port", DEFAULT_PORT)
         self._check_tls()
         self._check_shared_log()
+        if self.shared_log is not None:
+            # There is no other log. A zoo.cfg of an ensemble may name the folder of Apache's.
+            object.__setattr__(self, "data_log_directory", None)
         if self.min_session_timeout_ms == _FROM_TICK:
             object.__setattr__(self, "min_session_timeout_ms", 2 * self.tick_time_ms)
         if self.max_session_timeout_ms == _FROM_TICK:
