@@ -38,7 +38,8 @@ _FIELDS: Final = (
     *("shared_log", "etcd_ca_file", "etcd_cert_file", "etcd_key_file", "etcd_user"),
     "etcd_password",
 )
-# How often, and for how long, etcd is asked before a command gives up: an election takes two seconds.
+# How often, and for how long, etcd is asked before a command gives up. An election takes two
+# seconds.
 _ANSWER_ATTEMPTS: Final = 6
 _ANSWER_SECONDS: Final = 10.0
 _SETTINGS: Final = tuple(one for one in SETTINGS if one.field in _FIELDS)

@@ -19,7 +19,7 @@ from paddock.server.config.parsers import ExplainedError
 
 
 class Address(click.types.StringParamType):
-    """Where clients reach a server, written as --advertise takes it: for the type of an argument."""
+    """Where clients reach a server, as --advertise takes it: for the type of an argument."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
@@ -196,8 +196,8 @@ def skip(index: int, log: SharedLogOptions) -> None:
 def import_(data: Path, log_dir: Path | None, log: SharedLogOptions, as_json: bool) -> None:
     """Begin a service with the data of one server, Paddock's or Apache's.
 
-    DATA is its data folder, which is only read; its server must be stopped. Nodes, sessions and zxids are kept, so clients
-    move to the new servers with their sessions.
+    DATA is its data folder, which is only read; its server must be stopped. Nodes, sessions and
+    zxids are kept, so clients move to the new servers with their sessions.
     """
     from paddock.cli.cluster.source import read_source
     from paddock.storage.cluster.shared_state import create_service

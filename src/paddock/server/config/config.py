@@ -208,7 +208,7 @@ class ServerConfig:
         "",
         "paddock.etcdUser",
         text("the name of a user", "NAME"),
-        "The user of etcd, if it asks for one.",
+        "The user of etcd, if it asks for one. The password is in PADDOCK_ETCD_PASSWORD alone.",
         default_text="none",
     )
     # Not an option: others see the arguments of a process.
