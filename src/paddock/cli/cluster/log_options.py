@@ -9,7 +9,6 @@ import asyncio
 import functools
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ class SharedLogOptions:
         from paddock.storage.cluster.visitor import Caller
 
         version = f"{__version__} (paddock cluster {command})"
-        return Caller(secrets.token_bytes(BOOT_BYTES), version, time.time_ns() // 1_000_000)
+        return Caller(secrets.token_bytes(BOOT_BYTES), version)
 
     @asynccontextmanager
     async def _store(self, *endpoints: str) -> AsyncIterator[Store]:
