@@ -44,11 +44,10 @@ class DeposedError(LogError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who visits: eight random bytes, what others are told, and what its clock says."""
+    """Who visits: eight random bytes, and what others are told."""
 
     boot: bytes
     version: str
-    time_ms: int
 
 
 class Visitor(SharedListener):
@@ -103,11 +102,9 @@ class Visitor(SharedListener):
         """Join, and leave at the end of the scope. Raises NotAllowedError, LogError."""
         roster, caller = self.roster, self._caller
         duty = roster.duty()
-        # Members warn of settings that differ from theirs; ours do not matter.
+        # Members warn of settings that differ from theirs, and of clocks; ours do not matter.
         settings = "" if duty is None else duty.settings
-        request = JoinRequest(
-            roster.index, RULES, "", settings, caller.version, b"", caller.time_ms
-        )
+        request = JoinRequest(roster.index, RULES, "", settings, caller.version, b"", 0)
         self._log.begin(caller.boot)
         await self.propose(JOIN, request.encode())
         try:

@@ -16,7 +16,7 @@ from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import T, staged
 
 KEYS = Keys("shop")
-CALLER = Caller(b"visitor.", "1 (a test)", 0)
+CALLER = Caller(b"visitor.", "1 (a test)")
 
 
 def lease(member: Member) -> float:
@@ -24,7 +24,9 @@ def lease(member: Member) -> float:
 
 
 @in_virtual_time
-async def test_a_visitor_changes_what_all_servers_know_and_leaves_no_trace() -> None:
+async def test_a_visitor_changes_what_all_servers_know_and_leaves_no_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with staged("a") as stage:
         await stage.start("b", advertise="b:1")
         await stage.servers.pop("b").stop()
@@ -35,6 +37,8 @@ async def test_a_visitor_changes_what_all_servers_know_and_leaves_no_trace() -> 
         assert roster is not None
         assert roster.addresses == []
         assert stage.members("a") == [1]
+    # It is no server, and has no clock that matters.
+    assert "the clock of" not in caplog.text
 
 
 @in_virtual_time
@@ -78,7 +82,7 @@ async def test_an_epoch_begins_when_the_members_are_silent_and_not_before() -> N
         zxid = stage.core(stage.servers["a"]).machine.zxid
         await stage.kill("a")
         await stage.kill("b")
-        other = Caller(b"visitor2", "1 (a test)", 0)
+        other = Caller(b"visitor2", "1 (a test)")
         begun = await begin_epoch(store, KEYS, other, lease)
         assert begun == (zxid >> 32) + 1 << 32
         await stage.start("c")
