@@ -7,6 +7,7 @@ opened when it has been. Until then no client can connect.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,22 @@ class Endpoints:
     def secure_address(self) -> tuple[str, int] | None:
         """Where clients connect with TLS, if they can."""
         return None if self._secure is None else self._secure.secure.address
+
+    @property
+    def admin_address(self) -> tuple[str, int]:
+        """Where the admin server listens."""
+        assert self.admin is not None, "there is no admin server"
+        return self.admin.address
+
+    def config_with_ports(self) -> ServerConfig:
+        """Return the settings with the ports that the system has assigned."""
+        config, secure = self._config, self.secure_address
+        return dataclasses.replace(
+            config,
+            port=None if config.port is None else self.address[1],
+            secure_port=config.secure_port if secure is None else secure[1],
+            admin_port=config.admin_port if self.admin is None else self.admin_address[1],
+        )
 
     def load(self) -> None:
         """Read the files of TLS, if it is spoken. Raises PaddockError."""

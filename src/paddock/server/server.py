@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import os
 from collections.abc import Callable
@@ -110,20 +109,11 @@ class Server:
     @property
     def admin_address(self) -> tuple[str, int]:
         """Where the admin server listens."""
-        admin = self._endpoints.admin
-        assert admin is not None, "there is no admin server"
-        return admin.address
+        return self._endpoints.admin_address
 
     def config_with_ports(self) -> ServerConfig:
         """Return the settings with the ports that the system has assigned, for the next server."""
-        config, secure = self._config, self.secure_address
-        has_admin = self._endpoints.admin is not None
-        return dataclasses.replace(
-            config,
-            port=None if config.port is None else self.address[1],
-            secure_port=config.secure_port if secure is None else secure[1],
-            admin_port=self.admin_address[1] if has_admin else config.admin_port,
-        )
+        return self._endpoints.config_with_ports()
 
     async def start(self) -> None:
         """Restore the state and open the port.

@@ -23,7 +23,10 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.log.interface import LogError
+from paddock.server.replication.lease import Lease
+from paddock.state.entry import CLOCK, Entry
 from paddock.state.roster import CLOCK_STATED, Roster, RosterChange
+from paddock.state.roster_bodies import clock_body
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,24 +36,47 @@ SKEW_MS_MAX: Final = 60_000
 """How far apart clocks may be for a server to join."""
 
 
+_NEVER: Final = float("-inf")
+
+
 class ClockError(LogError):
     """The clock of this server is too far off for it to join. Its text says what to do."""
 
 
 class Clocks:
-    """What is known of the other members' clocks."""
+    """States what our clock says, and compares it with those of the other members."""
 
     def __init__(
-        self, roster: Roster, wall_clock_ms: Callable[[], int], name: Callable[[int], str]
+        self,
+        roster: Roster,
+        lease: Lease,
+        wall_clock_ms: Callable[[], int],
+        propose: Callable[[Entry], None],
+        name: Callable[[int], str],
     ) -> None:
         self._roster = roster
+        self._lease = lease
         self._wall_clock_ms = wall_clock_ms
+        self._propose = propose
         self._name = name
+        # When we last stated what our own says.
+        self._stated_at = _NEVER
         # How far each member is known to be ahead of us, as it was told.
         self._told_ms: dict[bytes, int] = {}
         # While we wait for members to speak: how far each that did is ahead, negative if behind.
         self._spoken_ms: dict[bytes, int] | None = None
         self._has_spoken = asyncio.Event()
+
+    def joined(self) -> None:
+        """Have our clock stated at the next look: the JOIN may have been on its way for long."""
+        self._stated_at = _NEVER
+
+    def look(self, pause: float) -> None:
+        """State what our clock says, if we did not for so many seconds."""
+        now = self._lease.now()
+        if now - self._stated_at >= pause:
+            self._stated_at = now
+            self._propose(Entry(CLOCK, clock_body(self._wall_clock_ms())))
 
     def stated(self, change: RosterChange) -> None:
         """Take what another member has stated."""

@@ -2,9 +2,8 @@
 
 A boot is one incarnation of a server in the log: eight random bytes. The rules:
 
-* A boot begins with a JOIN. The port opens when that is applied and the lease holds. A JOIN that
-  came too late, or was skipped, is proposed again by the next boot. It replaces the same member as
-  the one before, since a boot that never joined has nothing to be replaced.
+* A boot begins with a JOIN. The port opens when that is applied and the lease holds. After a JOIN
+  that came too late, or was skipped, the next boot replaces the same member: this one was none.
 * A batch renews the lease, and so one is proposed each T/4 that states what our clock says
   (`paddock.server.cluster.clocks`); an empty one, if that could not go.
 * A member that was silent for T is deposed (`paddock.server.cluster.silence`).
@@ -29,7 +28,7 @@ from paddock.server.cluster.silence import Silence
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
 from paddock.server.replication.shared_records import SharedRecords
-from paddock.state.entry import CLOCK, JOIN, LEAVE, RULES, Entry
+from paddock.state.entry import JOIN, LEAVE, RULES, Entry
 from paddock.state.roster import (
     CLOCK_STATED,
     DEPOSED,
@@ -41,7 +40,7 @@ from paddock.state.roster import (
     Roster,
     RosterChange,
 )
-from paddock.state.roster_bodies import JoinRequest, clock_body
+from paddock.state.roster_bodies import JoinRequest
 
 logger: Final = logging.getLogger(__name__)
 
@@ -51,7 +50,6 @@ BOOT_BYTES: Final = 8
 _LOOK: Final = 1 / 16
 _RENEWAL: Final = 1 / 4 - _LOOK
 _SIGN_OF_LIFE: Final = 1 / 2
-_NEVER: Final = float("-inf")
 
 
 class JoinRefusedError(LogError):
@@ -105,10 +103,10 @@ class Membership:
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
         self._on_duty_since: float | None = None
-        # When we last stated what our clock says.
-        self._stated_at = _NEVER
         self.announcer = Announcer(self.roster, settings)
-        self.clocks = Clocks(self.roster, core.wall_clock_ms, self.announcer.name)
+        self.clocks = Clocks(
+            self.roster, self._lease, core.wall_clock_ms, self._propose, self.announcer.name
+        )
         self.silence = Silence(self.roster, self._lease, self._propose, self.announcer.name)
         assert core.proposer.pacing is not None
         self.disputes = Disputes(
@@ -198,11 +196,7 @@ class Membership:
         elif kind == JOINED and is_ours:
             self._admitted(change)
         elif kind == REFUSED and is_ours:
-            self._settle(
-                JoinRefusedError(
-                    f"the service has refused the JOIN of this server: {change.reason}"
-                )
-            )
+            self._settle(JoinRefusedError(f"the JOIN of this server was refused: {change.reason}"))
         elif kind == TOO_LATE and is_ours:
             self._settle(_JoinVoidError(change.reason))
         self._note_duty()
@@ -217,8 +211,7 @@ class Membership:
     def _admitted(self, change: RosterChange) -> None:
         self.number = change.number
         self.silence.joined()
-        # Soon: the JOIN may have been on its way for long.
-        self._stated_at = _NEVER
+        self.clocks.joined()
         self.disputes.boot = change.boot
         self._core.lifecycle.adopt(change.number)
         self._settle(None)
@@ -275,7 +268,7 @@ class Membership:
     async def _await_lease(self) -> bool:
         """Wait until the lease holds: it may have taken longer than that to come here.
 
-        Returns False if we are no member any more. Raises LogError if the log is followed no more.
+        Returns False if we are no member any more. Raises LogError.
         """
         self._check_log()
         self._core.proposer.resume()
@@ -338,19 +331,14 @@ class Membership:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
-                self._renew()
+                pause = self._lease.seconds * _RENEWAL
+                self.clocks.look(pause)
+                if self._core.proposer.idle_seconds() >= pause:
+                    self._core.proposer.renew()
                 self.silence.look(self.number)
                 if self.on_look is not None:
                     self.on_look()
         self._look_later()
-
-    def _renew(self) -> None:
-        pause = self._lease.seconds * _RENEWAL
-        if self._lease.now() - self._stated_at >= pause:
-            self._stated_at = self._lease.now()
-            self._propose(Entry(CLOCK, clock_body(self._core.wall_clock_ms())))
-        if self._core.proposer.idle_seconds() >= pause:
-            self._core.proposer.renew()
 
     # Outages.
 

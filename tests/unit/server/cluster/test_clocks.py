@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from paddock.server.cluster.clocks import ClockError, Clocks
+from paddock.server.replication.lease import Lease
 from paddock.state.entry import CLOCK, LEAVE, Entry
 from paddock.state.roster_bodies import clock_body
 from paddock.testing.virtual import in_virtual_time
@@ -22,7 +23,15 @@ class Told:
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
         self.state = SharedState()
-        self.clocks = Clocks(self.state.roster, lambda: NOW_MS, lambda number: f"member {number}")
+        self.proposed: list[Entry] = []
+        lease = Lease(lambda: 0.0, 4.0)
+        self.clocks = Clocks(
+            self.state.roster,
+            lease,
+            lambda: NOW_MS,
+            self.proposed.append,
+            lambda number: f"member {number}",
+        )
 
     def commit(self, boot: bytes, entry: Entry) -> list[str]:
         self._caplog.clear()

@@ -64,7 +64,7 @@ async def test_a_start_that_is_refused_says_why_and_what_to_do() -> None:
     boot = bytes(8)
     stage.etcd.append(boot, 0, payload_of(join_entry(rules_max=RULES + 1, rules=RULES)))
     expected = (
-        r"refused the JOIN of this server: it knows the rules up to .*: start a newer version"
+        r"the JOIN of this server was refused: it knows the rules up to .*: start a newer version"
     )
     with pytest.raises(JoinRefusedError, match=expected):
         async with asyncio.timeout(10 * T):
@@ -86,7 +86,7 @@ async def test_a_server_that_is_refused_when_it_comes_back_ends_and_says_so(
         await asyncio.sleep(T)
         assert isinstance(stage.lost["a"], JoinRefusedError)
     (line,) = [one.getMessage() for one in caplog.records if one.levelno == logging.CRITICAL]
-    assert line.startswith("the service has refused the JOIN of this server: it knows the rules")
+    assert line.startswith("the JOIN of this server was refused: it knows the rules")
     assert line.endswith(": start a newer version")
     assert "cannot be followed" not in caplog.text
 
@@ -100,7 +100,8 @@ async def test_a_server_killed_before_its_join_was_applied_leaves_its_former_boo
     await stage.kill("a")
 
     async def never(boot: bytes, number: int, payload: bytes) -> bool:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.get_running_loop().create_future()
+        return True
 
     second = stage.make("a", stage.config(tmp_path))
     assert second._store is not None
