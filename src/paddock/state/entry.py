@@ -43,6 +43,8 @@ SYNC: Final = -20
 FORGET: Final = -21
 # The digest that its proposer had at an index: has no effect, and takes no zxid.
 BALLOT: Final = -22
+# What the clock of its proposer says: has no effect on nodes and sessions, and takes no zxid.
+CLOCK: Final = -23
 
 # What the server's configuration says, stamped so that a replay does not depend on it.
 EXTENDED_TYPES: Final = 1

@@ -45,6 +45,7 @@ from paddock.state import multi
 from paddock.state.entry import (
     ATTACH,
     BALLOT,
+    CLOCK,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -86,6 +87,7 @@ _DECISIONS: Final[dict[int, str]] = {
     SYNC: "sync",
     FORGET: "forget",
     BALLOT: "ballot",
+    CLOCK: "clock",
 }
 
 
@@ -203,7 +205,7 @@ class StateMachine:
             if entry.time_ms < self.time_ms:
                 # Each server has a clock of its own.
                 entry.time_ms = self.time_ms
-        if operation <= ATTACH and operation >= BALLOT:
+        if operation <= ATTACH and operation >= CLOCK:
             return self._decide(entry) if operation >= REAP else self._change_roster(entry)
         if entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms

@@ -18,6 +18,7 @@ from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
     BALLOT,
+    CLOCK,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -32,6 +33,7 @@ from paddock.state.entry import (
 from paddock.state.machine import StateMachine, attach_body, session_body
 from paddock.state.membership import TEXT_LENGTH_MAX
 from paddock.state.roster import (
+    CLOCK_STATED,
     DEPOSED,
     EPOCH_BEGUN,
     FORGOTTEN,
@@ -40,10 +42,14 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    TOO_LATE,
     VOTED,
+    RosterChange,
+)
+from paddock.state.roster_bodies import (
     BallotRequest,
     DeposeRequest,
-    RosterChange,
+    clock_body,
     forget_body,
     rules_body,
 )
@@ -111,7 +117,7 @@ class TestJoin:
         assert outcome.error == BAD_ARGUMENTS
         assert reason in outcome.body.decode()
         (change,) = state.changes()
-        assert told(change) == (REFUSED, C, 0, 0)
+        assert told(change) == (TOO_LATE if reason == "too late" else REFUSED, C, 0, 0)
         assert reason in change.reason
         assert list(state.roster.members) == [A, B]
         assert (state.roster.ended, state.roster.last_join, state.machine.time_ms) == ({}, 2, 0)
@@ -480,5 +486,24 @@ class TestBallot:
 
     def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
         (outcome,) = state.commit(B, Entry(BALLOT, b"\0"))
+        assert outcome.error == MARSHALLING_ERROR
+        assert state.changes() == []
+
+
+class TestClock:
+    def test_it_is_told_and_remembered_of_its_member(self, state: SharedState) -> None:
+        before = state.machine.zxid
+        entry = Entry(CLOCK, clock_body(77_000), time_ms=99_000)
+        (outcome,) = state.commit(B, entry)
+        assert (outcome.error, outcome.zxid, outcome.body) == (OK, before, b"")
+        (change,) = state.changes()
+        assert told(change) == (CLOCK_STATED, B, 2, 0)
+        # What the member's own clock says, not the stamp, which is never below that of others.
+        assert change.time_ms == state.roster.members[B].time_ms == 77_000
+        assert state.machine.time_ms == 99_000
+        assert state.roster.members[A].time_ms == 0
+
+    def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
+        (outcome,) = state.commit(B, Entry(CLOCK, b"\0"))
         assert outcome.error == MARSHALLING_ERROR
         assert state.changes() == []

@@ -24,7 +24,8 @@ from typing import Final
 
 from paddock.server.replication.pacing import DISPUTED, Pacing
 from paddock.state.entry import BALLOT, Entry
-from paddock.state.roster import BallotRequest, Roster
+from paddock.state.roster import Roster
+from paddock.state.roster_bodies import BallotRequest
 from paddock.storage.replay import OtherStateError
 
 logger: Final = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from paddock.server.replication.cluster_view import ClusterView, LogView, Member
 from paddock.server.replication.pacing import LAG_MAX
 from paddock.server.replication.proposals import AwaitedOutcome
 from paddock.state.entry import FORGET, RAISE_RULES, RULES, Entry
-from paddock.state.roster import Roster, forget_body, rules_body
+from paddock.state.roster import Roster
+from paddock.state.roster_bodies import forget_body, rules_body
 
 # How long an operator waits for what was proposed, in seconds.
 OUTCOME_TIMEOUT: Final = 10.0
@@ -62,7 +63,7 @@ class ServiceView(ClusterView):
         duty = self._roster.duty()
         found = []
         for member in self._roster.members.values():
-            silent = membership.silent_seconds(member.boot)
+            silent = membership.silence.seconds(member.boot)
             found.append(
                 MemberView(
                     member.number,

@@ -9,7 +9,8 @@ before, is void; one that came out before its predecessor is held. The rules:
   batch. Our own have their submitters; they are claimed when they are applied, so a proposal counts
   as in flight until then.
 * A record without a payload was decided to be passed over (`paddock cluster skip`): it has no
-  effect, and its number counts.
+  effect, and its number counts. If it is the JOIN of this server, there is no member whose number
+  counts, and another JOIN is needed.
 * The state between two records is remembered by its digest. A foreign batch names the one that its
   proposer had. If they differ, one of the two states is wrong, and the members vote
   (`paddock.server.cluster.disputes`).
@@ -27,7 +28,8 @@ from paddock.log.interface import LogError, Position, Record
 from paddock.protocol.jute import DecodeError
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
-from paddock.server.replication.replica import Replica, Sharing
+from paddock.server.replication.replica import Replica
+from paddock.server.replication.sharing import Sharing
 from paddock.state.access import Identities
 from paddock.state.entry import RULES, Batch, Entry
 from paddock.state.machine import StateMachine
@@ -55,6 +57,9 @@ class RosterListener(Protocol):
 
     def differs(self, boot: bytes, index: int) -> None:
         """Take the news that a member had another state at an index than this server."""
+
+    def passed_over(self, index: int) -> None:
+        """Take the news that the JOIN of this server was to be skipped, at an index."""
 
 
 class SharedRecords(Sharing):
@@ -127,6 +132,8 @@ class SharedRecords(Sharing):
         batch.size = sum([len(payload) for _, payload, _ in released])
         if released:
             self._machine.begin_batch(boot)
+        elif batch.is_ours and not record.payload and member is None and self.members is not None:
+            self.members.passed_over(record.index)
         for number, payload, index in released:
             if not batch.is_ours:
                 if payload:
@@ -168,8 +175,8 @@ class SharedRecords(Sharing):
         return self._machine.shared_digest()
 
     def rules(self) -> int:
-        # Before the first member joins there are none.
-        return self._roster.rules or RULES
+        # Before the first member joins there are none. If we do not know them, we are refused.
+        return min(self._roster.rules or RULES, RULES)
 
     def sending(self, number: int) -> None:
         self.lease.sending(number)

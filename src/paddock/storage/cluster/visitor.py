@@ -23,7 +23,8 @@ from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, Position, Record, SharedListener
 from paddock.state.entry import JOIN, LEAVE, RULES, Batch, Entry
 from paddock.state.machine import Outcome
-from paddock.state.roster import JoinRequest, Member
+from paddock.state.roster import Member
+from paddock.state.roster_bodies import JoinRequest
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.cluster.shared_state import SharedState
 

@@ -16,7 +16,8 @@ from paddock.server.replication.pacing import DISPUTED, Pacing
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
 from paddock.state.entry import BALLOT, LEAVE, Entry
-from paddock.state.roster import LEFT, VOTED, BallotRequest
+from paddock.state.roster import LEFT, VOTED
+from paddock.state.roster_bodies import BallotRequest
 from paddock.storage.replay import OtherStateError
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, T, connect, staged

@@ -11,7 +11,7 @@ from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
-from paddock.state.roster import JoinRequest
+from paddock.state.roster_bodies import JoinRequest
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay, UnreadableBatchError
 from paddock.testing.virtual import in_virtual_time

@@ -8,7 +8,8 @@ from paddock.log.etcd.keys import Keys
 from paddock.log.interface import LogError
 from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.state.entry import FORGET, RULES
-from paddock.state.roster import Member, forget_body
+from paddock.state.roster import Member
+from paddock.state.roster_bodies import forget_body
 from paddock.storage.cluster.operations import begin_epoch, finalize, forget
 from paddock.storage.cluster.shared_state import load_service
 from paddock.storage.cluster.visitor import Caller, DeposedError, NotAllowedError, Visitor
