@@ -88,6 +88,48 @@ def test_statistics_are_written_as_upstream_writes_them(before: bytes, after: by
     assert quota.add(0, 0) == after
 
 
+# Behind `=;`, what a client has written beside the counts may take 945 bytes.
+@pytest.mark.parametrize(
+    ("text", "is_used"),
+    [
+        (b"x" * 943 + b"=1", True),
+        (b"x" * 944 + b"=1", False),
+        (b"x" * 998 + b"=1", False),
+        # What is no UTF-8 takes three bytes for each when it is written again.
+        (b"\xff" * 315 + b"=1", False),
+        (b"a=1," * 3 + b"b=-9223372036854775808," * 3, True),
+        (b",".join(b"%d=1" % number for number in range(160)), True),
+        (b",".join(b"%d=1" % number for number in range(180)), False),
+    ],
+)
+def test_statistics_are_used_only_if_what_is_written_next_can_be_read(
+    text: bytes, is_used: bool
+) -> None:
+    quota = Quota(b"/a")
+    assert read_numbers(text) is not None
+    assert quota.read_statistics(text) == is_used
+    if is_used:
+        quota.add(0, 0)
+        longest = quota.add(1 - 2**63, 1 - 2**63)
+        assert Quota(b"/a").read_statistics(longest)
+
+
+def test_under_former_rules_counts_went_on_that_nobody_else_could_read() -> None:
+    quotas = Quotas()
+    quotas.add(b"/a")
+    text = b"x" * 985 + b"=1"
+    for _ in range(2):
+        quota = quotas.governor(b"/a", is_loose=True)
+        assert quota is not None
+        assert quota.read_statistics(text)
+        text = quota.add(1, 0)
+    assert text.startswith(b"count=1,bytes=-1=;xx")
+    quota = quotas.governor(b"/a")
+    assert quota is not None
+    assert not quota.read_statistics(text)
+    assert not Quota(b"/a").read_statistics(text)
+
+
 def test_the_nearest_quota_governs() -> None:
     quotas = Quotas()
     for governed in (b"/a", b"/a/b/c", b"/ab"):
