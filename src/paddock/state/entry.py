@@ -21,7 +21,8 @@ from paddock.state.access import Identities
 # The rules of today, and those of entries that older versions have left in a log.
 RULES: Final = 4
 # What a quota had counted could be written so long that nobody could read it again: the server that
-# had written it went on to count, and one that had restored it from a snapshot did not.
+# had written it went on to count, and one that had restored it from a snapshot did not. And its
+# numbers could have digits that are none in another version of Python.
 LOOSE_QUOTAS: Final = 3
 # The proposer gave the id of a new session, and compared passwords: ATTACH has none.
 SESSIONS_DECIDED_BEFORE: Final = 2

@@ -10,11 +10,13 @@ A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers b
 
 The data of a node is parsed once, and again when the node has another bytes object. What it says
 must not depend on that: a server that starts from a snapshot has parsed nothing yet. So statistics
-are of no use whose next text would be too long to be parsed.
+are of no use whose next text would be too long to be parsed. Nor may it depend on the version of
+Python, so digits are those of ASCII.
 
-Under former rules (`LOOSE_QUOTAS`) they were written all the same, and counted on for as long as
-the server lived. A log may hold such entries, with the digests of that state beside them. They are
-replayed as they were applied, or a server would refuse a log today that it has served yesterday.
+Under former rules (`LOOSE_QUOTAS`) such statistics were written all the same, and counted on for as
+long as the server lived, and digits were those of Unicode. A log may hold such entries, with the
+digests of that state beside them. They are replayed as they were applied, or a server would refuse
+a log today that it has served yesterday.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _TEXT_BYTES_MAX: Final = 1000
 _REST_BYTES_MAX: Final = _TEXT_BYTES_MAX - len("count=,bytes=") - 2 * len(str(-_INT64_MAX))
 
 _SEPARATORS: Final = re.compile("[,;]+")
-_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
+_NUMBER: Final = re.compile("([+-]?)0*([0-9]{1,19})")
+# Under former rules. Which characters are digits depends on the version of Python.
+_LOOSE_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
 
 
 class Quota:
@@ -79,7 +83,7 @@ class Quota:
     def read_limits(self, data: bytes | None) -> bool:
         """Parse the data of the limits node; return whether it is valid."""
         if data is not self._limits_read:
-            numbers = read_numbers(data)
+            numbers = read_numbers(data, self._is_loose)
             self._limits_read = data
             self.has_limits = numbers is not None
             if numbers is not None:
@@ -92,7 +96,7 @@ class Quota:
     def read_statistics(self, data: bytes | None) -> bool:
         """Parse the data of the statistics node; return whether it is valid, and can be added to."""
         if data is not self._statistics_read:
-            numbers = read_numbers(data)
+            numbers = read_numbers(data, self._is_loose)
             self._statistics_read = data
             self.is_written_here = False
             self.has_statistics = False
@@ -206,20 +210,22 @@ def statistics_text(nodes: int, size: int) -> bytes:
     return b"count=%d,bytes=%d" % (nodes, size)
 
 
-def read_numbers(data: bytes | None) -> dict[str, int] | None:
-    """Parse numbers by their names, exactly as upstream; None if they are malformed.
+def read_numbers(data: bytes | None, is_loose: bool = False) -> dict[str, int] | None:
+    """Parse numbers by their names, as upstream; None if they are malformed.
 
-    Of a name that comes twice the last counts. `count==` is -1; `count=` is malformed.
+    Of a name that comes twice the last counts. `count==` is -1; `count=` is malformed. Unlike
+    upstream, it takes no other digits than 0 to 9.
     """
     if data is None or len(data) > _TEXT_BYTES_MAX:
         return None
     pairs = _without_empty_tail(_SEPARATORS.split(data.decode("utf-8", "replace")))
+    pattern = _LOOSE_NUMBER if is_loose else _NUMBER
     numbers: dict[str, int] = {}
     for pair in pairs:
         parts = _without_empty_tail(pair.split("="))
         if len(parts) < 2:
             return None
-        match = _NUMBER.fullmatch(parts[1] or "-1")
+        match = pattern.fullmatch(parts[1] or "-1")
         if match is None:
             return None
         number = int(match[1] + match[2])

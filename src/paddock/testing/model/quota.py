@@ -85,7 +85,7 @@ def numbers_of(node: ModelNode | None) -> dict[str, int] | None:
     numbers: dict[str, int] = {}
     for pair in re.split("[,;]+", text) if text else []:
         # What stands behind a second `=` does not matter; `name==` is -1.
-        match = re.fullmatch(r"([^=]*)=([+-]?\d+|)(=.*)?", pair, re.DOTALL)
+        match = re.fullmatch(r"([^=]*)=([+-]?[0-9]+|)(=.*)?", pair, re.DOTALL)
         if match is None or not pair.rstrip("=").partition("=")[2]:
             return None
         number = int(match[2] or "-1")
