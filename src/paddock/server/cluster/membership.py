@@ -183,7 +183,7 @@ class Membership:
             self._heard[change.boot] = self._lease.now()
         if change.kind == JOINED and change.boot == self._boot:
             self.number, self._joined_at = change.number, self._lease.now()
-            self.disputes.boot = change.boot
+            self.disputes.joined(change.boot)
             self._core.lifecycle.adopt(change.number)
             self._settle(None)
         elif change.kind == REFUSED and change.boot == self._boot:
@@ -209,7 +209,7 @@ class Membership:
     def _gone(self, change: RosterChange) -> None:
         self._heard.pop(change.boot, None)
         self._deposing.pop(change.boot, None)
-        self.disputes.gone(change.boot)
+        self.disputes.gone(change.boot, change.successor)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -362,7 +362,7 @@ class Membership:
         self._lease.end()
         self.number = 0
         self._records.boot = b""
-        self.disputes.forget()
+        self.disputes.suspend()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()
