@@ -24,6 +24,8 @@ RULES: Final = 4
 # had written it went on to count, and one that had restored it from a snapshot did not. And its
 # numbers could have digits that are none in another version of Python.
 LOOSE_QUOTAS: Final = 3
+# Any member could end a session, and not only the one that owns it.
+EXPIRED_BY_ANYBODY: Final = 3
 # The proposer gave the id of a new session, and compared passwords: ATTACH has none.
 SESSIONS_DECIDED_BEFORE: Final = 2
 # The same, and without bounds on the ACLs of a request, and on the ephemeral nodes of a session.

@@ -48,6 +48,7 @@ from paddock.state.entry import (
     DEPOSE,
     EPOCH,
     EXPIRE,
+    EXPIRED_BY_ANYBODY,
     FORGET,
     JOIN,
     LEAVE,
@@ -303,6 +304,9 @@ class StateMachine:
                     error = self._attach(session, entry.body)
             elif entry.operation == EXPIRE:
                 if session is None or session.generation != entry.generation:
+                    error = SESSION_MOVED
+                elif session.owner != self._owner and entry.rules > EXPIRED_BY_ANYBODY:
+                    # Another member has inherited it, and gives it its whole timeout.
                     error = SESSION_MOVED
                 else:
                     self._end_session(entry.session)

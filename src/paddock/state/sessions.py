@@ -9,7 +9,8 @@ its id, its password and its generation are those of the log. The outcome says w
 session (`SessionChange`).
 
 Where servers share a log, a session has an owner: the member that has attached its client last, or
-has inherited it. The owner alone may say that it was silent for too long.
+has inherited it. The owner alone may say that it was silent for too long; where no log is shared,
+all have the owner 0, and so has the server.
 """
 
 from __future__ import annotations

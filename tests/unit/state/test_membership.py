@@ -21,6 +21,7 @@ from paddock.state.entry import (
     DEPOSE,
     EPOCH,
     EXPIRE,
+    EXPIRED_BY_ANYBODY,
     FORGET,
     JOIN,
     LEAVE,
@@ -374,6 +375,23 @@ class TestOwners:
         assert state.owner(session) == 1
         state.attach(B, session)
         assert state.owner(session) == 2
+
+    def test_nobody_else_says_that_it_was_silent_for_too_long(self, state: SharedState) -> None:
+        session = state.open(A)
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 1))
+        assert (outcome.error, outcome.session) == (SESSION_MOVED, None)
+        assert state.owner(session) == 1
+        # Under former rules it did not matter who said so.
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 1, rules=EXPIRED_BY_ANYBODY))
+        assert outcome.error == OK
+        assert state.machine.sessions.by_id == {}
+
+    def test_its_owner_does(self, state: SharedState) -> None:
+        session = state.open(A)
+        state.attach(B, session)
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 2))
+        assert outcome.error == OK
+        assert state.machine.sessions.by_id == {}
 
     def test_an_attach_that_is_refused_changes_nothing(self, state: SharedState) -> None:
         session = state.open(A)

@@ -273,6 +273,8 @@ class Membership:
         if self.on_boot is not None:
             self.on_boot(boot)
         self.number = 0
+        # The boot before may have ended while we joined: its sessions are with others.
+        core.lifecycle.release()
         self._joined = joined = self._loop.create_future()
         self._log.begin(boot)
         self._lease.begin()
