@@ -13,6 +13,7 @@ from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome, session_body
+from paddock.storage.replay import OtherStateError
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, T, connect, staged
 
@@ -189,3 +190,19 @@ async def test_a_boot_that_ends_before_it_has_a_lease_tracks_no_session_any_more
         assert (membership.number, stage.members("a")) == (4, [1, 4])
         assert [one.owner for one in core.machine.sessions.by_id.values()] == [1]
         assert core.tracker.all() == []
+
+
+@in_virtual_time
+async def test_a_server_outvoted_while_it_joins_takes_its_own_batch_for_foreign() -> None:
+    async with staged("a", "b") as stage:
+        cluster, core = stage.cluster(stage.servers["b"]), stage.core(stage.servers["b"])
+        # As when it waits for its lease to hold.
+        cluster.membership.is_joining = True
+        core.proposer.renew()
+        assert core.proposer.is_syncing()
+        before = core.replica.applied
+        cluster._give_up_state(OtherStateError("outvoted"))
+        await asyncio.sleep(1)
+        assert core.replica.applied > before
+        assert core.replica.failure is None
+        cluster.membership.is_joining = False
