@@ -95,6 +95,10 @@ class Sharing:
         """Take the news that a batch of ours is about to be sent for the first time."""
         raise NotImplementedError
 
+    def given_up(self) -> None:
+        """Take the news that the state was given up, and nothing is applied any more."""
+        raise NotImplementedError
+
 
 class Replica:
     """The state of this server, and its place in the log."""
@@ -246,6 +250,8 @@ class Replica:
         self._told.clear()
         self._between = []
         self.proposals.stop()
+        if self.sharing is not None:
+            self.sharing.given_up()
         self._wake()
         assert self.on_fatal is not None
         self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
