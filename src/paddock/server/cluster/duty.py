@@ -117,8 +117,13 @@ class Duty:
             if self.manifest is not None:
                 await self._trim(self.manifest)
         if self._is_due():
-            self.wants_snapshot = False
-            self.manifest = await self._upload()
+            wants_snapshot, self.wants_snapshot = self.wants_snapshot, False
+            try:
+                self.manifest = await self._upload()
+            except BaseException:
+                # It is still wanted; so is one that was asked for while this one was written.
+                self.wants_snapshot |= wants_snapshot
+                raise
             await self._trim(self.manifest)
 
     def _is_due(self) -> bool:
