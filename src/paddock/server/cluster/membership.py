@@ -266,6 +266,9 @@ class Membership:
         self._records.boot = b""
         self._log.withdraw()
         self._core.proposer.abandon()
+        # Nothing more of this state is told: it may be wrong, or that of another history.
+        self._core.is_read_only = False
+        self._abort_connections()
         self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
@@ -374,7 +377,8 @@ class Membership:
         self._abort_connections()
         core.proposer.abandon()
         core.lifecycle.release()
-        core.is_read_only = core.config.read_only_mode_enabled
+        # Not for good: the state may be wrong, or that of another history.
+        core.is_read_only = core.config.read_only_mode_enabled and not for_good
         if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 

@@ -206,3 +206,25 @@ async def test_a_server_outvoted_while_it_joins_takes_its_own_batch_for_foreign(
         assert core.replica.applied > before
         assert core.replica.failure is None
         cluster.membership.is_joining = False
+
+
+@pytest.mark.parametrize("is_joining", [False, True])
+@in_virtual_time
+async def test_a_state_that_was_outvoted_is_not_served_to_read_only_clients(
+    is_joining: bool,
+) -> None:
+    async with staged("a", "b", read_only_mode_enabled=True) as stage:
+        cluster, core = stage.cluster(stage.servers["b"]), stage.core(stage.servers["b"])
+        if is_joining:
+            stage.etcd.link("b").cut()
+            await asyncio.sleep(T)
+            assert cluster.membership.is_joining
+            assert core.is_read_only
+        cluster._give_up_state(OtherStateError("outvoted"))
+        # It is so at once, and not only when somebody looks.
+        await asyncio.sleep(0)
+        assert not core.is_serving()
+        await asyncio.sleep(1)
+        assert isinstance(stage.lost["b"], OtherStateError)
+        assert not core.is_serving()
+        stage.etcd.link("b").heal()
