@@ -144,7 +144,7 @@ class StateMachine:
         """Take over a roster; the sessions are there already."""
         self.roster = roster
         self._membership = Membership(roster, self.sessions)
-        self.sessions.adopt_digest()
+        self.sessions.adopt_digests()
 
     def unshare(self) -> None:
         """Become the state of a single server: without members, and nobody owns a session."""
@@ -152,7 +152,7 @@ class StateMachine:
         self._membership = None
         self._proposer = b""
         self._owner = 0
-        self.sessions.digest = 0
+        self.sessions.digests = {}
         for session in self.sessions.by_id.values():
             session.owner = 0
 
@@ -179,8 +179,7 @@ class StateMachine:
         assert self.roster is not None
         writer = BytesWriter()
         write_i64_be(writer, self.tree.digest())
-        write_i64_be(writer, self.sessions.digest & _DIGEST_MASK)
-        write_i64_be(writer, self.sessions.last_id)
+        self.sessions.write_digest(writer)
         write_i64_be(writer, self.zxid)
         write_i64_be(writer, self.time_ms)
         self.roster.write_digest(writer)
@@ -396,12 +395,12 @@ class StateMachine:
                 return SESSION_EXPIRED
         is_shared = self.roster is not None
         if is_shared:
-            self.sessions.digest -= session.term()
+            self.sessions.count_out(session)
         session.timeout_ms = timeout_ms
         session.generation += 1
         if is_shared:
             session.owner = self._owner
-            self.sessions.digest += session.term()
+            self.sessions.count_in(session)
         self._session_change = session.changed(ATTACHED)
         return OK
 
@@ -421,7 +420,7 @@ class StateMachine:
         session = self.sessions.open(id, reader.string(), timeout_ms)
         if self.roster is not None:
             session.owner = self._owner
-            self.sessions.digest += session.term()
+            self.sessions.count_in(session)
         self._session_change = session.changed(OPENED)
         return b""
 
@@ -429,7 +428,7 @@ class StateMachine:
         self._operations.delete_ephemerals(session)
         ended = self.sessions.by_id.pop(session)
         if self.roster is not None:
-            self.sessions.digest -= ended.term()
+            self.sessions.count_out(ended)
         self._session_change = ended.changed(ENDED)
 
 

@@ -448,9 +448,9 @@ class TestDigest:
         found = machine.sessions.by_id[session]
         nodes = machine.digest()
         for name in ("owner", "generation", "timeout_ms"):
-            machine.sessions.digest -= found.term()
+            machine.sessions.count_out(found)
             setattr(found, name, getattr(found, name) + 1)
-            machine.sessions.digest += found.term()
+            machine.sessions.count_in(found)
             digests.append(machine.shared_digest())
         for name in ("next", "last_index", "number", "rules_max"):
             setattr(state.roster.members[A], name, getattr(state.roster.members[A], name) + 1)
@@ -470,17 +470,30 @@ class TestDigest:
         state.attach(B, first)
         state.commit(B, Entry(opcodes.CLOSE_SESSION, b"", first, 2))
         state.commit(B, Entry(EXPIRE, b"", second, 1))
-        assert state.machine.sessions.digest == 0
+        assert state.machine.sessions.digests == {}
         state.open(A)
+        state.open(B)
         state.commit(A, Entry(LEAVE, b""))
+        assert list(state.machine.sessions.digests) == [2]
         # Compares with the sum over all sessions.
         dump(state.machine)
+
+    def test_sessions_are_handed_on_without_a_look_at_each(self, state: SharedState) -> None:
+        """There may be 100,000, and while all servers hash them none renews its lease."""
+        sessions = state.machine.sessions
+        for _ in range(3):
+            # Changed behind its back, so that another look would show.
+            sessions.by_id[state.open(A)].generation += 1
+        counted = sessions.digests[1]
+        state.commit(A, Entry(LEAVE, b""))
+        assert [one.owner for one in sessions.by_id.values()] == [2, 2, 2]
+        assert sessions.digests == {2: counted}
 
     def test_a_single_server_keeps_none(self) -> None:
         world = World()
         client = world.open()
         world.attach(client.session)
-        assert world.machine.sessions.digest == 0
+        assert world.machine.sessions.digests == {}
         assert world.machine.sessions.by_id[client.session].owner == 0
         with pytest.raises(AssertionError):
             StateMachine().shared_digest()
