@@ -1,6 +1,7 @@
 """Duty goes on after whatever has failed."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -45,3 +46,23 @@ async def test_a_snapshot_that_is_wanted_and_fails_is_still_wanted(
         await asyncio.sleep(60)
         assert duty.manifest is not None
         assert not duty.wants_snapshot
+
+
+@in_virtual_time
+async def test_a_snapshot_may_be_purged_while_it_is_uploaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = module.upload
+
+    async def upload(*args: Any, **kwargs: Any) -> Manifest:
+        (path,) = duty._folder.iterdir()
+        path.unlink()
+        return await real(*args, **kwargs)
+
+    async with staged("a") as stage:
+        duty = stage.cluster(stage.servers["a"])._duty
+        assert duty is not None
+        monkeypatch.setattr(module, "upload", upload)
+        duty.wants_snapshot = True
+        await asyncio.sleep(10)
+        assert duty.manifest is not None
