@@ -84,8 +84,10 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start the first server. Raises what `Server.start` raises."""
-        await self._start_server()
-        self._config = self._running().config_with_ports()
+        # A loss that comes before it has started waits until it can be replaced.
+        async with self._busy:
+            await self._start_server()
+            self._config = self._running().config_with_ports()
         if self._config.data_directory is not None:
             self._control = ControlSocket(self._config.data_directory, self._answer)
             await self._control.open()

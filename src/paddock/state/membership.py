@@ -153,7 +153,12 @@ class Membership:
             self.sessions.hand_over(former.number, member.number)
             self.changes.append(
                 RosterChange(
-                    LEFT, former.boot, former.number, member.number, f"replaced by {member.number}"
+                    LEFT,
+                    former.boot,
+                    former.number,
+                    member.number,
+                    f"replaced by {member.number}",
+                    successor=boot,
                 )
             )
         if self.sessions.hand_over(0, member.number):

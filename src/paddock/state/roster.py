@@ -50,7 +50,7 @@ CLOCK_STATED: Final = 10
 class RosterChange:
     """What an entry made of the roster."""
 
-    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "time_ms")
+    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "successor", "time_ms")
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class RosterChange:
         reason: str = "",
         time_ms: int = 0,
         ballot: BallotRequest | None = None,
+        successor: bytes = b"",
     ) -> None:
         self.kind = kind
         # The member that it is about; 0 as number if it never became one.
@@ -74,6 +75,8 @@ class RosterChange:
         self.time_ms = time_ms
         # What the member has told; None if it is not that.
         self.ballot = ballot
+        # The boot that replaces this one, of the same server; empty if there is none.
+        self.successor = successor
 
 
 class Member:

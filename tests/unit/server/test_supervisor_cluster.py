@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.log.etcd.keys import Keys
-from paddock.log.interface import LogError
+from paddock.log.interface import LogError, TrimmedError
 from paddock.server.admin.control_socket import ControlError
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
@@ -24,7 +24,7 @@ class Case:
     """A supervisor in virtual time: without a socket, but with what answers on it."""
 
     def __init__(self, folder: Path, *, is_shared: bool = True) -> None:
-        model = EtcdModel(keys=Keys("shop"))
+        model, chance = EtcdModel(keys=Keys("shop")), random.Random(1)
         loop = asyncio.get_running_loop()
         shared = LogUrl(("127.0.0.1:2379",), "shop") if is_shared else None
         self.config = ServerConfig(port=0, data_directory=folder, shared_log=shared)
@@ -37,7 +37,7 @@ class Case:
             return Server(
                 config,
                 wall_clock_ms=lambda: int(loop.time() * 1000),
-                random_bytes=random.Random(1).randbytes,
+                random_bytes=chance.randbytes,
                 store=model.store("a") if is_shared else None,
             )
 
@@ -89,3 +89,32 @@ async def test_a_server_of_its_own_says_so(tmp_path: Path) -> None:
                 await case.ask(command=command)
     finally:
         await case.stop()
+
+
+@in_virtual_time
+async def test_a_server_that_is_lost_at_the_end_of_its_start_is_replaced(tmp_path: Path) -> None:
+    case = Case(tmp_path / "data")
+    made: list[Server] = []
+    make = case.supervisor._make_server
+
+    def make_losing(config: ServerConfig) -> Server:
+        server = make(config)
+        made.append(server)
+        start = server.start
+
+        async def start_and_lose() -> None:
+            await start()
+            if len(made) == 1:
+                assert server.on_lost is not None
+                server.on_lost(TrimmedError("the log was trimmed"))
+                await asyncio.sleep(0.1)
+
+        server.start = start_and_lose  # type: ignore[method-assign]
+        return server
+
+    case.supervisor._make_server = make_losing
+    await case.supervisor.start()
+    await asyncio.sleep(10)
+    assert len(made) == 2
+    assert case.supervisor._running() is made[1]
+    await case.stop()

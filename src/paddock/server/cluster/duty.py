@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from paddock.log.etcd.calls import Calls
 from paddock.log.etcd.keys import Keys
@@ -27,7 +28,7 @@ from paddock.server.cluster.membership import Membership
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.replication.replica import Replica
 from paddock.state.roster import Roster
-from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_name
+from paddock.storage.snapshots import SnapshotDamagedError, read_chunks, snapshot_name
 
 logger: Final = logging.getLogger(__name__)
 
@@ -117,8 +118,13 @@ class Duty:
             if self.manifest is not None:
                 await self._trim(self.manifest)
         if self._is_due():
-            self.wants_snapshot = False
-            self.manifest = await self._upload()
+            wants_snapshot, self.wants_snapshot = self.wants_snapshot, False
+            try:
+                self.manifest = await self._upload()
+            except BaseException:
+                # It is still wanted; so is one that was asked for while this one was written.
+                self.wants_snapshot |= wants_snapshot
+                raise
             await self._trim(self.manifest)
 
     def _is_due(self) -> bool:
@@ -154,18 +160,18 @@ class Duty:
         begun = asyncio.get_running_loop().time()
         index = await self._snapshotter.take_now()
         cut = self._cuts.get(index) or self._cut_now(index)
-        path = self._folder / snapshot_name(index)
-        roster = self._roster
-        manifest = await upload(
-            self._store,
-            self._keys,
-            _read(path, index),
-            cut,
-            roster.rules,
-            self._random_bytes,
-            calls=self._calls,
-            time_ms=self._wall_clock_ms(),
-        )
+        # Opened at once: other snapshots may be taken before it is read, and this one be purged.
+        with _open(self._folder / snapshot_name(index)) as file:
+            manifest = await upload(
+                self._store,
+                self._keys,
+                _read(file, index),
+                cut,
+                self._roster.rules,
+                self._random_bytes,
+                calls=self._calls,
+                time_ms=self._wall_clock_ms(),
+            )
         seconds = asyncio.get_running_loop().time() - begun
         shown = {"index": index, "bytes": manifest.size, "seconds": seconds}
         logger.info("snapshot at %d in etcd: %d bytes in %.1f s", *shown.values(), extra=shown)
@@ -205,15 +211,22 @@ class Duty:
         return self._cuts[index]
 
 
-async def _read(path: Path, index: int) -> AsyncIterator[bytes]:
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error}") from error
+
+
+async def _read(file: IO[bytes], index: int) -> AsyncIterator[bytes]:
     """Read a snapshot piece by piece, in a thread. Raises LogError."""
     loop = asyncio.get_running_loop()
-    pieces = read_snapshot(path, index)
+    pieces = read_chunks(file, os.fstat(file.fileno()).st_size, index)
     try:
         while (piece := await loop.run_in_executor(None, _next, pieces)) is not None:
             yield piece
     except (OSError, SnapshotDamagedError) as error:
-        raise LogError(f"{path}: cannot be read: {error}") from error
+        raise LogError(f"{file.name}: cannot be read: {error}") from error
 
 
 def _next(pieces: Iterator[bytes]) -> bytes | None:

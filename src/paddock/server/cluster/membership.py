@@ -212,7 +212,7 @@ class Membership:
         self.number = change.number
         self.silence.joined()
         self.clocks.joined()
-        self.disputes.boot = change.boot
+        self.disputes.joined(change.boot)
         self._core.lifecycle.adopt(change.number)
         self._settle(None)
 
@@ -225,7 +225,7 @@ class Membership:
     def _gone(self, change: RosterChange) -> None:
         self.silence.gone(change.boot)
         self.clocks.gone(change.boot)
-        self.disputes.gone(change.boot)
+        self.disputes.gone(change.boot, change.successor)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -283,9 +283,17 @@ class Membership:
             raise self._failure
 
     def fail(self, error: LogError) -> None:
-        """End the joining, which raises the error: the log is followed no more."""
+        """End the joining, which raises the error: the log is followed no more, or not by this state.
+
+        What of ours is still in flight may come out of it, and has no submitter any more.
+        """
         self._failure = error
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
+        # Nothing more of this state is told: it may be wrong, or that of another history.
+        self._core.is_read_only = False
+        self._abort_connections()
         self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
@@ -298,6 +306,8 @@ class Membership:
         if self.on_boot is not None:
             self.on_boot(boot, replaces)
         self.number = 0
+        # The boot before may have ended while we joined: its sessions are with others.
+        core.lifecycle.release()
         self._joined = joined = self._loop.create_future()
         self._log.begin(boot)
         self._lease.begin()
@@ -362,12 +372,13 @@ class Membership:
         self._lease.end()
         self.number = 0
         self._records.boot = b""
-        self.disputes.forget()
+        self.disputes.suspend()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()
         core.lifecycle.release()
-        core.is_read_only = core.config.read_only_mode_enabled
+        # Not for good: the state may be wrong, or that of another history.
+        core.is_read_only = core.config.read_only_mode_enabled and not for_good
         if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 

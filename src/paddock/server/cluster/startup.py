@@ -9,7 +9,7 @@ An empty service would be served in its place, so the server refuses to start.
 
 A local snapshot that the log knows nothing of means that etcd was restored from an older backup.
 Clients have seen zxids that would be used again. So the server refuses to start, unless the service
-has begun a new epoch since (`paddock cluster epoch`).
+has begun a new epoch since (`paddock cluster epoch`); then the snapshots are set aside.
 """
 
 from __future__ import annotations
@@ -85,6 +85,9 @@ class SharedStart:
             if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):
                 raise
             logger.warning("the snapshot in the data folder is of an earlier epoch, and not used")
+            # Their indices may be above those of the log as it is now. A purge would take them for
+            # newer than each snapshot to come.
+            self._cache.set_aside()
             return replica, records
 
     async def _load_stored(self, service: bytes) -> tuple[Replica, SharedRecords]:

@@ -215,6 +215,8 @@ class Replica:
         self._told.clear()
         self._between = []
         self.proposals.stop()
+        if self.sharing is not None:
+            self.sharing.given_up()
         self._wake()
         assert self.on_fatal is not None
         self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -156,10 +156,17 @@ class SharedRecords(Sharing):
             numbers, self._numbers = self._numbers, []
             for number in numbers:
                 self.lease.applied(number)
-        if self._room is not None and self._waiting_bytes <= WAITING_BYTES_MAX:
-            room, self._room = self._room, None
-            if not room.done():
-                room.set_result(None)
+        if self._waiting_bytes <= WAITING_BYTES_MAX:
+            self._make_room()
+
+    def given_up(self) -> None:
+        # What waits is never applied. The log is read to where that is noticed.
+        self._make_room()
+
+    def _make_room(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
 
     def entry_applied(self) -> None:
         change = self._machine.take_roster_change()

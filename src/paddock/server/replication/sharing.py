@@ -38,3 +38,7 @@ class Sharing:
     def sending(self, number: int) -> None:
         """Take the news that a batch of ours is about to be sent for the first time."""
         raise NotImplementedError
+
+    def given_up(self) -> None:
+        """Take the news that the state was given up, and nothing is applied any more."""
+        raise NotImplementedError
