@@ -94,7 +94,7 @@ class Quota:
         return self.has_limits
 
     def read_statistics(self, data: bytes | None) -> bool:
-        """Parse the data of the statistics node; return whether it is valid, and can be added to."""
+        """Parse the data of the statistics node; return whether it can be added to."""
         if data is not self._statistics_read:
             numbers = read_numbers(data, self._is_loose)
             self._statistics_read = data

@@ -44,7 +44,13 @@ def test_numbers_are_read_as_upstream_reads_them(text: bytes, numbers: dict[str,
     "text",
     [
         *(None, b"nonsense", b"count", b"count=", b"=", b",count=1", b"count= 1", b"count=1\n"),
-        *(b"count=0x1", b"count=1.5", b"count=\xff", "count=\u0663".encode(), b"count=9223372036854775808"),
+        *(
+            b"count=0x1",
+            b"count=1.5",
+            b"count=\xff",
+            "count=\u0663".encode(),
+            b"count=9223372036854775808",
+        ),
         *(b"count=1,bytes", b"count=" + b"0" * 2000),
     ],
 )

@@ -3,9 +3,9 @@
 A batch names the digest of the state that its proposer had. If another server had another one
 there, one of the two is wrong: by a fault of ours, of the memory, or of a file. The members vote:
 
-* Who sees the difference proposes the digest that it had at that record: a ballot. A vote begins when
-  the first ballot comes out of the log: so it begins at the same place for all. Each member then
-  proposes its own for the same record; -1 if it does not know it any more.
+* Who sees the difference proposes the digest that it had at that record: a ballot. A vote begins
+  when the first ballot comes out of the log: so it begins at the same place for all. Each member
+  then proposes its own for the same record; -1 if it does not know it any more.
 * Who was a member when the vote began has to vote. The vote is over when all of them have, or are
   members no more.
 * A boot that replaces another is the same server: the vote begins anew, and all vote again, since

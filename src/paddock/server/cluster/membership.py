@@ -283,11 +283,9 @@ class Membership:
             raise self._failure
 
     def fail(self, error: LogError) -> None:
-        """End the joining, which raises the error: the log is followed no more, or not by this state.
-
-        What of ours is still in flight may come out of it, and has no submitter any more.
-        """
+        """End the joining, which raises the error: this state follows the log no more."""
         self._failure = error
+        # What is in flight may still come out, and has no submitter any more.
         self._records.boot = b""
         self._log.withdraw()
         self._core.proposer.abandon()
