@@ -8,7 +8,7 @@ import dataclasses
 import logging
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
@@ -192,6 +192,11 @@ class Server:
         view = self.cluster_view()
         assert self._core is not None
         return cluster_status(self._core, view)
+
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find the etcd with the shared log at other addresses."""
+        if self._cluster is not None:
+            self._cluster.use_endpoints(endpoints)
 
     async def stop(self) -> None:
         """Close the port, answer what is in flight, write a snapshot, release everything."""

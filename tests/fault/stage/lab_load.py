@@ -60,6 +60,8 @@ class Played:
     begun: float = 0.0
     #: Whether a process ended that should.
     has_ended: bool = False
+    #: Whether etcd had to elect another leader.
+    has_new_leader: bool = False
 
     @property
     def problems(self) -> list[str]:
@@ -124,6 +126,7 @@ class Load:
         self.struck: set[str] = set()
         self.begun = 0.0
         self.has_ended = False
+        self.has_new_leader = False
         self._loop = loop
         self._seed = seed
         self._is_over = False
@@ -253,7 +256,15 @@ def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) 
     # When they were committed is not known here.
     add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts))
     verdict = judge(history, clock_rate_max=clock_rate_max)
-    return Played(verdict, failures, counts, load.struck, load.begun, load.has_ended)
+    return Played(
+        verdict,
+        failures,
+        counts,
+        load.struck,
+        load.begun,
+        load.has_ended,
+        load.has_new_leader,
+    )
 
 
 def _is_done(call: Call) -> bool:

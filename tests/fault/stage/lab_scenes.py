@@ -117,16 +117,21 @@ async def etcd_leader_paused(load: Load) -> None:
     leader = await asyncio.to_thread(load.lab.etcd.leader)
     leader.pause()
     await asyncio.sleep(1.5 * T)
+    load.has_new_leader = await asyncio.to_thread(load.lab.etcd.leader) is not leader
 
 
 async def etcd_leader_cut_off(load: Load) -> None:
     """Cut the leader of etcd off from the other members; servers still reach it."""
     lab = load.lab
     load.strike()
-    leader = lab.place_of(await asyncio.to_thread(lab.etcd.leader))
-    others = [place for place in lab.etcd_places if place is not leader]
-    await asyncio.to_thread(lab.network.part, [leader], others)
+    leader = await asyncio.to_thread(lab.etcd.leader)
+    place = lab.place_of(leader)
+    others = [other for other in lab.etcd_places if other is not place]
+    await asyncio.to_thread(lab.network.part, [place], others)
+    # It does not know yet that it is cut off.
+    led = await asyncio.to_thread(leader.leads)
     await asyncio.sleep(1.5 * T)
+    load.has_new_leader = led and await asyncio.to_thread(lab.etcd.leader) is not leader
 
 
 async def no_quorum(load: Load) -> None:
@@ -165,6 +170,10 @@ def _nobody_left(played: Played) -> bool:
     return played.counts["members: deposed"] == 0 and played.counts["members: joined"] == SIZE
 
 
+def _led_anew(played: Played) -> bool:
+    return played.has_new_leader and _nobody_left(played)
+
+
 def _joined_again(played: Played) -> bool:
     return played.counts["members: joined"] > SIZE
 
@@ -197,11 +206,11 @@ SCENES: Final = (
     ),
     Scene("a server is paused for 8 s", paused, _deposed),
     Scene("a server is paused for 4.8 s", paused_while_clients_wait, _disconnected),
-    Scene("the leader of etcd is paused", etcd_leader_paused, _nobody_left),
+    Scene("the leader of etcd is paused", etcd_leader_paused, _led_anew),
     Scene(
         "the leader of etcd is cut off from its members, not from servers",
         etcd_leader_cut_off,
-        lambda played: True,
+        _led_anew,
     ),
     Scene("etcd has no quorum for 6 s", no_quorum, _all_joined_again),
     Scene("the disk of an etcd member is full", etcd_disk_full, _ended),

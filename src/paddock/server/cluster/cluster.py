@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.laggards import Laggards
+from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import Membership
 from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
@@ -118,6 +119,7 @@ class Cluster:
         url = self._config.shared_log
         assert url is not None
         assert self._snapshots is not None
+        meter = LogMeter(core.replica)
         self._duty = Duty(
             self._store,
             self._keys,
@@ -125,6 +127,7 @@ class Cluster:
             snapshotter,
             self._snapshots.folder,
             membership,
+            meter,
             self._random_bytes,
             core.wall_clock_ms,
             compacts=url.compacts,
@@ -132,9 +135,11 @@ class Cluster:
         membership.disputes.on_outvoted = self._give_up_state
         membership.disputes.on_upheld = self._renew_snapshot
         self._duty.is_in_doubt = membership.disputes.is_open
-        self._observe(core, membership, self._start.log.figures)
+        self._observe(core, membership, self._start.log.figures, meter)
 
-    def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
+    def _observe(
+        self, core: Core, membership: Membership, figures: LogFigures, meter: LogMeter
+    ) -> None:
         """Look after what slows writers down or refuses them, and let others report it."""
         pacing, roster = core.proposer.pacing, core.machine.roster
         assert pacing is not None
@@ -152,7 +157,11 @@ class Cluster:
             membership.silent_seconds,
             membership.announcer.name,
         ).look
-        core.cluster = ServiceView(core, membership, figures, self._etcd)
+        core.cluster = ServiceView(core, membership, figures, self._etcd, meter)
+
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find etcd at other addresses."""
+        self._store.use_endpoints(endpoints)
 
     async def join(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""

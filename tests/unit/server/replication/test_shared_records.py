@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import tracemalloc
+
 import pytest
 
 from paddock.log.interface import Record
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica
-from paddock.server.replication.shared_records import SharedRecords
+from paddock.server.replication.shared_records import (
+    RECORD_BYTES,
+    WAITING_BYTES_MAX,
+    SharedRecords,
+)
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.roster import JoinRequest
@@ -28,7 +35,7 @@ class Case:
         assert roster is not None
         roster.take(1, 1, A, 0, payload_of(join_entry()))
         roster.admit(A, JoinRequest(0, 3, "", "", "", b"", 0))
-        replica = Replica(Replay(machine, 0), Watches(), Statistics())
+        self.replica = replica = Replica(Replay(machine, 0), Watches(), Statistics())
         self.records = SharedRecords(replica, roster, Lease(lambda: 0.0, 4.0))
 
     def take(self, index: int, number: int, payload: bytes) -> PendingBatch:
@@ -51,3 +58,30 @@ async def test_a_held_batch_that_cannot_be_read_is_named_by_its_own_index() -> N
 async def test_a_batch_that_cannot_be_read_is_named() -> None:
     with pytest.raises(UnreadableBatchError, match=r"batch 2 of .*: paddock cluster skip 2$"):
         Case().take(2, 1, b"no batch")
+
+
+@in_virtual_time
+async def test_small_records_wait_in_bounded_memory() -> None:
+    """Each takes much more than its payload."""
+    case = Case()
+    count = 2_000
+    # Nothing is applied meanwhile.
+    case.replica.hear_shared = lambda record: None  # type: ignore[method-assign]
+    for index in range(2, 2 + WAITING_BYTES_MAX // (RECORD_BYTES + 40)):
+        case.records.committed(Record(index, bytes(40), A, index, index))
+    await case.records.room()
+    case.records.committed(Record(index + 1, bytes(40), A, index, index))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await case.records.room()
+    tracemalloc.start()
+    try:
+        kept = []
+        for number in range(count):
+            batch = PendingBatch([], [], 40)
+            batch.record = Record(10**6 + number, bytes([number % 256]) * 40, A, 10**6, 10**6)
+            kept.append((batch, ""))
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / count < RECORD_BYTES + 40
