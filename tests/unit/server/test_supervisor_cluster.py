@@ -36,6 +36,8 @@ class Case:
             )
 
         self.used: list[tuple[str, ...]] = []
+        # Of all servers: no boot has the name of another.
+        chances = random.Random(1)
 
         def make(config: ServerConfig) -> Server:
             store = model.store("a") if is_shared else None
@@ -44,7 +46,7 @@ class Case:
             return Server(
                 config,
                 wall_clock_ms=lambda: int(loop.time() * 1000),
-                random_bytes=random.Random(1).randbytes,
+                random_bytes=chances.randbytes,
                 store=store,
             )
 

@@ -1,7 +1,7 @@
 """Calls of the store: repeated until their outcome is known, and paced to leave room for others.
 
 * A call without an answer is made again: every call here is idempotent. Errors that do not pass by
-  themselves (forbidden, full, compacted) are raised at once.
+  themselves (forbidden, not trusted, full, compacted) are raised at once.
 * A swap that is refused after an attempt without an answer may have been carried out by that very
   attempt, so the key is read: if it holds our value, the swap is ours.
 * Work in the background rests after each call, usually four times as long as the call took: so it
@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
 from paddock.log.etcd.pace import REST, Pace
+from paddock.log.etcd.statuses import UntrustedError
 from paddock.log.etcd.store import (
     CompactedError,
     Guard,
@@ -77,7 +78,7 @@ class Calls:
             begun = self._clock()
             try:
                 return await call(*args, **kwargs), self._clock() - begun
-            except (StoreForbiddenError, StoreFullError, CompactedError):
+            except (StoreForbiddenError, UntrustedError, StoreFullError, CompactedError):
                 raise
             except StoreError:
                 if attempts >= self._attempts_max:

@@ -42,7 +42,6 @@ from paddock.log.etcd.statuses import (
     is_late,
     leaves_endpoint,
     needs_token,
-    reason_of,
     store_error,
 )
 from paddock.log.etcd.store import StoreError
@@ -236,9 +235,8 @@ class Channel:
             else:
                 how = Failure.UNREACHABLE
             self._leave(connection, how)
-        if code == "UNAVAILABLE" and self.size > 1 and self._endpoints.have_all_failed():
-            endpoints = ", ".join(self._endpoints.names)
-            return StoreError(f"etcd at {endpoints}: {reason_of(text)}")
+        if code == "UNAVAILABLE" and self._endpoints.have_all_failed():
+            return store_error(code, text, ", ".join(self._endpoints.names))
         return store_error(code, text, connection.endpoint)
 
     def lost(self, connection: Connection, reason: str, how: Failure) -> StoreError:
