@@ -12,9 +12,10 @@ large etcd's database becomes. The rule:
   time, beside four batches of 64 KiB of each server: this is what gives it a larger share.
 
 With three servers that write as fast as they can, a piece of 1 MiB is more than all of their
-batches in flight. Then a snapshot of S bytes is written while the log grows by about S, or by 64
-MiB, and etcd holds at most two snapshots and the log of three such times: 0.3 GiB for a state of 10
-MB, 1.1 GiB for one of 200 MB. Beyond that (many more servers, batches of single large requests),
+batches in flight. So the log grows by about twice what is wanted at most, and etcd holds two
+snapshots and the log of three such times. Simulated with 40 MiB/s (`test_pace.py`), that is 260 MiB
+for a state of 10 MiB and 1.6 GiB for one of 200 MiB; a steady fifth of the time would make it 1.9
+GiB and more than any quota. Beyond that (many more servers, batches of single large requests),
 `space.py` refuses clients' writes.
 """
 
