@@ -60,8 +60,8 @@ class Played:
     begun: float = 0.0
     #: Whether a process ended that should.
     has_ended: bool = False
-    #: Whether etcd had to elect another leader.
-    has_new_leader: bool = False
+    #: For how long etcd had no leader, as far as was looked; None if it did not elect another one.
+    leaderless_s: float | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -126,7 +126,7 @@ class Load:
         self.struck: set[str] = set()
         self.begun = 0.0
         self.has_ended = False
-        self.has_new_leader = False
+        self.leaderless_s: float | None = None
         self._loop = loop
         self._seed = seed
         self._is_over = False
@@ -263,7 +263,7 @@ def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) 
         load.struck,
         load.begun,
         load.has_ended,
-        load.has_new_leader,
+        load.leaderless_s,
     )
 
 

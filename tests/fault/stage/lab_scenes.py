@@ -6,12 +6,18 @@ A scene strikes, waits, and checks that what it is about has happened. The lab i
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fault.stage.lab import SIZE, T, fill
+from tests.fault.stage.lab import SIZE, Lab, T, fill, wait_until
 from tests.fault.stage.lab_load import CLIENTS, SESSION_S, Load, Played
+from tests.support.etcd import Etcd
+
+#: How long an election of etcd's may take without a lease being lost: 0.8 T, less the time since
+#: the last renewal, and less what it takes to notice the new leader.
+ELECTION_S_MAX: Final = 0.8 * T - T / 4 - 0.3
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,8 @@ async def etcd_leader_paused(load: Load) -> None:
     load.strike()
     leader = await asyncio.to_thread(load.lab.etcd.leader)
     leader.pause()
+    load.leaderless_s = await asyncio.to_thread(_elect, load.lab, leader)
     await asyncio.sleep(1.5 * T)
-    load.has_new_leader = await asyncio.to_thread(load.lab.etcd.leader) is not leader
 
 
 async def etcd_leader_cut_off(load: Load) -> None:
@@ -129,9 +135,17 @@ async def etcd_leader_cut_off(load: Load) -> None:
     others = [other for other in lab.etcd_places if other is not place]
     await asyncio.to_thread(lab.network.part, [place], others)
     # It does not know yet that it is cut off.
-    led = await asyncio.to_thread(leader.leads)
+    if await asyncio.to_thread(leader.leads):
+        load.leaderless_s = await asyncio.to_thread(_elect, lab, leader)
     await asyncio.sleep(1.5 * T)
-    load.has_new_leader = led and await asyncio.to_thread(lab.etcd.leader) is not leader
+
+
+def _elect(lab: Lab, former: Etcd) -> float:
+    """Wait until another member of etcd leads; return how long that took."""
+    begun = time.monotonic()
+    others = [member for member in lab.etcd.members if member is not former]
+    wait_until(lambda: any(member.leads() for member in others), "etcd has another leader")
+    return time.monotonic() - begun
 
 
 async def no_quorum(load: Load) -> None:
@@ -171,7 +185,10 @@ def _nobody_left(played: Played) -> bool:
 
 
 def _led_anew(played: Played) -> bool:
-    return played.has_new_leader and _nobody_left(played)
+    """Nobody is left without a lease unless etcd was without a leader for too long."""
+    if played.leaderless_s is None:
+        return False
+    return played.leaderless_s > ELECTION_S_MAX or _nobody_left(played)
 
 
 def _joined_again(played: Played) -> bool:
