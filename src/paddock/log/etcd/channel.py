@@ -52,8 +52,6 @@ WATCH_S: Final = (1.0, 4.0)
 # How long a member is asked alone how it is; and the last one, if there is no other hope.
 HEAD_START_S: Final = 0.1
 PROBE_S: Final = 0.3
-# What takes longer to fail, without an answer of etcd's, is silence.
-SILENCE_S: Final = 0.2
 _HAS_LEADER: Final = ("hasleader", "true")
 
 
@@ -154,7 +152,6 @@ class Channel:
         while True:
             connection = self._connection or await self._connect()
             token = self._token
-            begun = self._clock()
             try:
                 response = await connection.methods[method](
                     request, timeout=timeout_s, metadata=self._metadata
@@ -172,7 +169,7 @@ class Channel:
                     connection.has_answered = True
                 if late and is_patient and connection.has_answered:
                     raise store_error(code, text, connection.endpoint) from None
-                failure = self.failed(connection, error, self._clock() - begun)
+                failure = self.failed(connection, error)
                 attempts -= 1
                 if attempts <= 0 or late or code != "UNAVAILABLE" or not connection.is_left:
                     raise failure from None
@@ -224,13 +221,13 @@ class Channel:
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def failed(self, connection: Connection, error: Exception, waited_s: float = 0.0) -> StoreError:
+    def failed(self, connection: Connection, error: Exception) -> StoreError:
         """Return what a failed call raises, and leave its member if that failed."""
         code, text = status_of(error)
         if leaves_endpoint(code, text):
             if is_answer(text):
                 how = Failure.ANSWERED
-            elif is_late(code, text) or waited_s >= SILENCE_S:
+            elif is_late(code, text):
                 how = Failure.SILENT
             else:
                 how = Failure.UNREACHABLE
@@ -378,7 +375,7 @@ class Channel:
                 return
             if is_late(code, text):
                 patience.late(timeout_s)
-            raise self.failed(connection, error, self._clock() - begun) from None
+            raise self.failed(connection, error) from None
         patience.answered(self._clock() - begun)
         self._set_token(messages.parse_token(response))
 
