@@ -142,7 +142,7 @@ def started_etcd(configuration: Path, log: Path) -> Iterator[None]:
 
 
 def test_the_settings_of_the_page_are_understood(tmp_path: Path) -> None:
-    (block,) = SEVERAL.blocks("ini")
+    block, file = SEVERAL.blocks("ini")
     assert "`/etc/paddock/cluster`" in SEVERAL.text
     assert "EnvironmentFile=/etc/paddock/cluster\n" in UNIT
     assert "`/etc/paddock/2181`" in SEVERAL.text
@@ -153,6 +153,13 @@ def test_the_settings_of_the_page_are_understood(tmp_path: Path) -> None:
     url = settings.config().shared_log
     assert url is not None
     assert url.is_secure
+    # The file whose hosts can be changed while a server runs.
+    (tmp_path / "zoo.cfg").write_text(file.text)
+    settings = Settings()
+    settings.read_file(tmp_path / "zoo.cfg")
+    assert settings.warnings == []
+    assert settings.config().shared_log is not None
+    assert "ExecReload=kill -HUP $MAINPID\n" in UNIT
     # And the unit is installed where systemd looks for it.
     _, commands = SEVERAL.blocks("sh")
     (install,) = [one for one in commands.text.splitlines() if one.startswith("sudo install ")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
@@ -163,6 +163,11 @@ class Server:
         view = self.cluster_view()
         assert self._core is not None
         return cluster_status(self._core, view)
+
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find the etcd with the shared log at other addresses."""
+        if self._backing is not None:
+            self._backing.use_endpoints(endpoints)
 
     async def stop(self) -> None:
         """Close the port, answer what is in flight, write a snapshot, release everything."""

@@ -419,3 +419,32 @@ def test_a_server_that_cannot_start_ends_the_cluster_with_its_reason(tmp_path: P
     config.write_text("tickTime=no\n")
     said = refusal("cluster", "up", tmp_path / "c", "--config", config, status=1)
     assert re.match(r"server-\d has ended with status 2: paddock: .*tickTime = 'no'", said)
+
+
+def test_etcd_is_found_elsewhere_after_a_hangup(etcd: Etcd, log: str, tmp_path: Path) -> None:
+    file = tmp_path / "zoo.cfg"
+    # Nobody listens on the first port.
+    file.write_text(f"log={log.replace('etcd://', 'etcd://127.0.0.1:1,')}\nclientPort=0\n")
+    with serving("--config", file, "--sync-limit", "10") as server:
+        file.write_text(f"log={log}\n")
+        server.process.send_signal(signal.SIGHUP)
+        # Signals of one kind that come together are one.
+        until_logged(server, f"and is {log} now")
+        file.write_text("log=etcd://127.0.0.1:1/other\n")
+        server.process.send_signal(signal.SIGHUP)
+        until_logged(server, "SIGHUP: nothing is changed: the log is")
+        file.write_text("tickTime=soon\n")
+        server.process.send_signal(signal.SIGHUP)
+        until_logged(server, "SIGHUP: nothing is changed: ")
+        with wire.connect(server.address) as client:
+            assert client.call(rq.create("/a")).err == Code.OK
+        assert server.stop()[0] == 0
+
+
+def until_logged(server: Running, text: str) -> None:
+    """Wait until the log has a line with a text."""
+    assert server.process.stderr is not None
+    line = ""
+    while text not in line:
+        line = server.process.stderr.readline()
+        assert line, f"it has ended without {text!r}"

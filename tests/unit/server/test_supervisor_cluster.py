@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import LogError, TrimmedError
 from paddock.server.admin.control_socket import ControlError
-from paddock.server.config.config import ServerConfig
+from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
@@ -24,7 +26,7 @@ class Case:
     """A supervisor in virtual time: without a socket, but with what answers on it."""
 
     def __init__(self, folder: Path, *, is_shared: bool = True) -> None:
-        model, chance = EtcdModel(keys=Keys("shop")), random.Random(1)
+        model = EtcdModel(keys=Keys("shop"))
         loop = asyncio.get_running_loop()
         shared = LogUrl(("127.0.0.1:2379",), "shop") if is_shared else None
         self.config = ServerConfig(port=0, data_directory=folder, shared_log=shared)
@@ -33,15 +35,25 @@ class Case:
                 port=0, data_directory=folder, shared_log=shared, advertise="a.example:2181"
             )
 
+        self.used: list[tuple[str, ...]] = []
+        # Of all servers: no boot has the name of another.
+        chances = random.Random(1)
+
         def make(config: ServerConfig) -> Server:
+            store = model.store("a") if is_shared else None
+            if store is not None:
+                store.use_endpoints = self._note  # type: ignore[method-assign]
             return Server(
                 config,
                 wall_clock_ms=lambda: int(loop.time() * 1000),
-                random_bytes=chance.randbytes,
-                store=model.store("a") if is_shared else None,
+                random_bytes=chances.randbytes,
+                store=store,
             )
 
         self.supervisor = Supervisor(self.config, make, lambda: 0)
+
+    def _note(self, endpoints: Sequence[str]) -> None:
+        self.used.append(tuple(endpoints))
 
     async def ask(self, **request: object) -> dict[str, object]:
         return await self.supervisor._answer(request)
@@ -118,3 +130,47 @@ async def test_a_server_that_is_lost_at_the_end_of_its_start_is_replaced(tmp_pat
     assert len(made) == 2
     assert case.supervisor._running() is made[1]
     await case.stop()
+
+
+@in_virtual_time
+async def test_etcd_is_found_elsewhere_without_a_restart(tmp_path: Path) -> None:
+    case = Case(tmp_path / "data")
+    await case.supervisor.start()
+    try:
+        case.used.clear()
+        other = LogUrl(("h1:2379", "h2:2379"), "shop")
+        case.supervisor.reload(dataclasses.replace(case.config, shared_log=other))
+        case.supervisor.reload(dataclasses.replace(case.config, shared_log=other))
+        assert case.used == [other.endpoints]
+        # The next server, which replaces one that was too far behind, finds it there, too.
+        await case.supervisor._start_again()
+        assert case.used == [other.endpoints] * 2
+    finally:
+        await case.stop()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        LogUrl(("h1:2379",), "other"),
+        LogUrl(("h1:2379",), "shop", is_secure=True),
+        LogUrl(("h1:2379",), "shop", compacts=False),
+        None,
+    ],
+    ids=str,
+)
+@in_virtual_time
+async def test_another_log_needs_a_restart(tmp_path: Path, url: LogUrl | None) -> None:
+    case = Case(tmp_path / "data")
+    await case.supervisor.start()
+    try:
+        case.used.clear()
+        with pytest.raises(ConfigError) as refused:
+            case.supervisor.reload(dataclasses.replace(case.config, shared_log=url))
+        assert str(refused.value) == (
+            "the log is etcd://127.0.0.1:2379/shop, and while a server runs only the hosts in it"
+            f" can be changed: restart it for {url or 'a log of its own'}"
+        )
+        assert case.used == []
+    finally:
+        await case.stop()

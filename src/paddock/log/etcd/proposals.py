@@ -21,9 +21,10 @@ from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.store import Store, StoreError, StoreFullError
 from paddock.log.interface import ForbiddenError, LogError, Record
 
-# Between two attempts, besides the time that etcd takes to fail.
+# Between two attempts, besides the time that etcd takes to fail. A lease waits for this when an
+# election is over, so it is short; the store itself goes easy on members that cannot be reached.
 PAUSE_S_MIN: Final = 0.02
-PAUSE_S_MAX: Final = 0.5
+PAUSE_S_MAX: Final = 0.1
 # The same while etcd is full.
 FULL_PAUSE_S: Final = 1.0
 

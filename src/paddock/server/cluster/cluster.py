@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from paddock import __version__
@@ -22,6 +22,7 @@ from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.laggards import Laggards
+from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import JoinRefusedError, Membership
 from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
@@ -146,6 +147,7 @@ class Cluster(Backing):
         membership.on_boot = self._former.write
         membership.on_refused = self._fail
         assert self._snapshots is not None
+        meter = LogMeter(core.replica)
         self._duty = Duty(
             self._store,
             self._keys,
@@ -153,6 +155,7 @@ class Cluster(Backing):
             snapshotter,
             self._snapshots.folder,
             membership,
+            meter,
             self._random_bytes,
             core.wall_clock_ms,
             compacts=self._url.compacts,
@@ -160,9 +163,11 @@ class Cluster(Backing):
         membership.disputes.on_outvoted = self._give_up_state
         membership.disputes.on_upheld = self._renew_snapshot
         self._duty.is_in_doubt = membership.disputes.is_open
-        self._observe(core, membership, self._start.log.figures)
+        self._observe(core, membership, self._start.log.figures, meter)
 
-    def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
+    def _observe(
+        self, core: Core, membership: Membership, figures: LogFigures, meter: LogMeter
+    ) -> None:
         """Look after what slows writers down or refuses them, and let others report it."""
         pacing, roster = core.proposer.pacing, core.machine.roster
         assert pacing is not None
@@ -180,7 +185,11 @@ class Cluster(Backing):
             membership.silence.seconds,
             membership.announcer.name,
         ).look
-        core.cluster = ServiceView(core, membership, figures, self._etcd)
+        core.cluster = ServiceView(core, membership, figures, self._etcd, meter)
+
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find etcd at other addresses."""
+        self._store.use_endpoints(endpoints)
 
     async def open(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""

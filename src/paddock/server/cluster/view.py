@@ -9,6 +9,7 @@ from paddock.errors import OK
 from paddock.log.etcd.figures import LogFigures
 from paddock.log.interface import LogError
 from paddock.server.cluster.etcd_watch import EtcdWatch
+from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import Membership
 from paddock.server.connections.core import Core
 from paddock.server.replication.cluster_view import ClusterView, LogView, MemberView
@@ -26,13 +27,18 @@ class ServiceView(ClusterView):
     """The view of one server that shares a log in etcd."""
 
     def __init__(
-        self, core: Core, membership: Membership, figures: LogFigures, etcd: EtcdWatch
+        self,
+        core: Core,
+        membership: Membership,
+        figures: LogFigures,
+        etcd: EtcdWatch,
+        meter: LogMeter,
     ) -> None:
         self._core = core
         self._membership = membership
         self._figures = figures
         self._etcd = etcd
-        self._first_index = core.replica.applied
+        self._meter = meter
 
     def number(self) -> int:
         return self._membership.number
@@ -85,8 +91,7 @@ class ServiceView(ClusterView):
         replica, figures, etcd = self._core.replica, self._figures, self._etcd
         manifest, status = etcd.manifest, etcd.status
         trimmed = None if manifest is None else manifest.trimmed
-        records = figures.last_index - (0 if trimmed is None else trimmed.index)
-        seen = max(replica.applied - self._first_index, 1)
+        trimmed_index = 0 if trimmed is None else trimmed.index
         return LogView(
             applied=replica.applied,
             last_index=figures.last_index,
@@ -95,8 +100,8 @@ class ServiceView(ClusterView):
             page_reads=figures.page_reads,
             errors=figures.errors,
             last_error=figures.last_error,
-            records=records,
-            bytes=replica.applied_bytes * records // seen,
+            records=figures.last_index - trimmed_index,
+            bytes=self._meter.bytes_behind(trimmed_index),
             snapshot_index=0 if manifest is None else manifest.index,
             snapshot_bytes=0 if manifest is None else manifest.size,
             snapshot_age_seconds=etcd.snapshot_age_seconds(),

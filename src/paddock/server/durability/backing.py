@@ -8,7 +8,7 @@ if the start has failed, wherever that was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from paddock.log.interface import Log, SharedLog
 from paddock.server.connections.core import Core
@@ -54,6 +54,9 @@ class Backing:
     def is_on_duty(self) -> bool:
         """Return whether this server does what one server does for all."""
         return True
+
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find a shared log at other addresses."""
 
     async def drain(self) -> None:
         """Begin to stop. The ports are closed, and clients that are there are still answered."""

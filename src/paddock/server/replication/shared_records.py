@@ -40,8 +40,10 @@ logger: Final = logging.getLogger(__name__)
 
 # How many digests are remembered.
 DIGESTS_MAX: Final = 4_096
-# How many bytes of records may wait to be applied.
+# How many bytes of records may wait to be applied; and what each takes besides its payload. Most
+# are small if the servers idle, and there may be a million of them.
 WAITING_BYTES_MAX: Final = 64 << 20
+RECORD_BYTES: Final = 1 << 10
 # How many sets of identities are remembered once they are decoded.
 _KNOWN_MAX: Final = 1_000
 
@@ -99,7 +101,7 @@ class SharedRecords(Sharing):
     # What the log calls.
 
     def committed(self, record: Record) -> None:
-        self._waiting_bytes += len(record.payload)
+        self._waiting_bytes += len(record.payload) + RECORD_BYTES
         self._replica.hear_shared(record)
 
     async def room(self) -> None:
@@ -118,7 +120,7 @@ class SharedRecords(Sharing):
         record = batch.record
         assert record is not None
         assert record.server is not None
-        self._waiting_bytes -= len(record.payload)
+        self._waiting_bytes -= len(record.payload) + RECORD_BYTES
         batch.record = None
         boot = record.server
         released = self._roster.take(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -10,7 +11,11 @@ from paddock.log.interface import Record
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica
-from paddock.server.replication.shared_records import WAITING_BYTES_MAX, SharedRecords
+from paddock.server.replication.shared_records import (
+    RECORD_BYTES,
+    WAITING_BYTES_MAX,
+    SharedRecords,
+)
 from paddock.server.statistics import Statistics
 from paddock.state.machine import StateMachine
 from paddock.state.roster_bodies import JoinRequest
@@ -70,3 +75,30 @@ async def test_who_waits_for_room_is_woken_when_the_state_is_given_up() -> None:
     async with asyncio.timeout(1):
         await waiting
     assert failures == ["ValueError: cannot be applied"]
+
+
+@in_virtual_time
+async def test_small_records_wait_in_bounded_memory() -> None:
+    """Each takes much more than its payload."""
+    case = Case()
+    count = 2_000
+    # Nothing is applied meanwhile.
+    case.replica.hear_shared = lambda record: None  # type: ignore[method-assign]
+    for index in range(2, 2 + WAITING_BYTES_MAX // (RECORD_BYTES + 40)):
+        case.records.committed(Record(index, bytes(40), A, index, index))
+    await case.records.room()
+    case.records.committed(Record(index + 1, bytes(40), A, index, index))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await case.records.room()
+    tracemalloc.start()
+    try:
+        kept = []
+        for number in range(count):
+            batch = PendingBatch([], [], 40)
+            batch.record = Record(10**6 + number, bytes([number % 256]) * 40, A, 10**6, 10**6)
+            kept.append((batch, ""))
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / count < RECORD_BYTES + 40
