@@ -5,7 +5,7 @@ The rules of `store.py`, and how they are kept:
 * An append is one transaction. It is sent again, to the next member, when a member cannot be
   reached: one that was carried out already is recognised by its key. It fails after 1 s without an
   answer, and that doubles up to 4 s as long as none is answered. Meanwhile it is sent again every
-  0.2 s, or more rarely if etcd is slow or the batch is large: a member that does not know yet that
+  0.1 s, or more rarely if etcd is slow or the batch is large: a member that does not know yet that
   its leader is dead forgets what it is sent. One that may take 4 s is sent once, so that a slow
   etcd or network has the whole time for it.
 * A read is a transaction without conditions, because those are linearizable and have one revision.
@@ -41,7 +41,7 @@ from paddock.log.interface import Record
 
 APPEND_TIMEOUT_S_MIN: Final = 1.0
 APPEND_TIMEOUT_S_MAX: Final = 4.0
-RESEND_S_MIN: Final = 0.2
+RESEND_S_MIN: Final = 0.1
 SLOW_BYTES_PER_S: Final = 1_000_000
 READ_TIMEOUT_S_MIN: Final = 1.0
 READ_TIMEOUT_S_MAX: Final = 5.0

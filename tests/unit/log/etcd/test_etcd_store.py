@@ -246,15 +246,15 @@ def test_an_append_that_is_not_answered_is_sent_again_before_it_fails(
     async def use(store: EtcdStore) -> None:
         channel.answers = [LATE, LATE, DONE]
         assert await store.append(BOOT, 0, b"")
-        channel.answers = [LATE] * 5
+        channel.answers = [LATE] * 10
         with pytest.raises(DeadlineError):
             await store.append(BOOT, 1, b"")
 
     run(use)
     timeouts = [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls]
-    assert timeouts == [0.2] * 8
+    assert timeouts == [0.1] * 13
     # Only the last attempt leaves the member.
-    assert channel.patient == [True] * 7 + [False]
+    assert channel.patient == [True] * 12 + [False]
     assert len({request for _, request, _, _ in channel.calls[3:]}) == 1
 
 
@@ -268,7 +268,7 @@ def test_an_append_is_sent_again_more_rarely_if_etcd_is_slow(channel: FakeChanne
 
     run(use)
     timeouts = [round(timeout_s, 1) for _, _, timeout_s, _ in channel.calls]
-    assert timeouts[:4] + timeouts[9:] == [0.2, 0.5, 0.8, 0.9, 1.0]
+    assert timeouts[:4] + timeouts[9:] == [0.1, 0.5, 0.8, 0.9, 1.0]
 
 
 def test_an_append_that_was_lost_at_first_does_not_make_etcd_slow(channel: FakeChannel) -> None:
@@ -280,7 +280,7 @@ def test_an_append_that_was_lost_at_first_does_not_make_etcd_slow(channel: FakeC
             await store.append(BOOT, number, b"")
 
     run(use)
-    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.2] * 6
+    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.1] * 6
 
 
 def test_a_slow_etcd_has_the_whole_deadline_for_one_attempt_in_the_end(
@@ -304,7 +304,7 @@ def test_a_large_batch_has_more_time_before_it_is_sent_again(channel: FakeChanne
         await store.append(BOOT, 1, bytes(1 << 20))
 
     run(use)
-    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.7, 1.0]
+    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.6, 1.0]
 
 
 def test_an_append_fails_later_as_long_as_none_is_answered(channel: FakeChannel) -> None:
