@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.command import refusal, serving, success
+from tests.support.command import paddock, refusal, serving, success
 from tests.support.etcd import Etcd, EtcdPki
 from tests.support.judges import skip_or_fail
 from tests.support.records import Code
@@ -82,6 +82,9 @@ def test_who_is_not_trusted_is_told_in_one_line(
     else:
         given["--etcd-key-file"] = str(other.key)
     arguments = [text for pair in given.items() for text in pair]
-    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "status"]):
+    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "finalize"]):
         line = refusal(*command, "--log", log, *arguments, status=1)
         assert line.startswith(f"etcd at {etcd.endpoint}: {says}"), line
+    shown = paddock("cluster", "status", "--log", log, *arguments)
+    assert shown.returncode == 1
+    assert f"problem     etcd at {etcd.endpoint}: {says}" in shown.stdout.decode()
