@@ -13,7 +13,13 @@ from paddock.state.roster_bodies import forget_body
 from paddock.storage.cluster import operations, visitor
 from paddock.storage.cluster.operations import begin_epoch, finalize, forget
 from paddock.storage.cluster.shared_state import load_service
-from paddock.storage.cluster.visitor import Caller, DeposedError, NotAllowedError, Visitor
+from paddock.storage.cluster.visitor import (
+    Caller,
+    DeposedError,
+    NotAllowedError,
+    SkippedError,
+    Visitor,
+)
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import T, staged, view_of
 
@@ -67,6 +73,29 @@ async def test_a_visitor_that_was_silent_for_too_long_is_told_so() -> None:
             with pytest.raises(DeposedError):
                 await visit.__aexit__(None, None, None)
         assert stage.members("a") == [1]
+
+
+@pytest.mark.parametrize(
+    ("which", "forgotten"), [(1, False), (2, False), (3, True)], ids=["JOIN", "FORGET", "LEAVE"]
+)
+@in_virtual_time
+async def test_a_visitor_whose_batch_is_skipped_is_told_so(which: int, forgotten: bool) -> None:
+    async with staged() as stage:
+        await stage.start("a", advertise="a:1")
+        await stage.servers.pop("a").stop()
+        store = stage.etcd.store("visitor")
+        index = (await load_service(store, KEYS)).head.index + which
+        await store.swap(KEYS.skip(index), b"skip", 0)
+        if forgotten:
+            await forget(store, KEYS, CALLER, "a:1")
+        else:
+            with pytest.raises(SkippedError, match=f"batch {index}, which is of this command"):
+                await forget(store, KEYS, CALLER, "a:1")
+        roster = (await load_service(store, KEYS)).machine.roster
+        assert roster is not None
+        assert roster.addresses == ([] if forgotten else ["a:1"])
+        # Only who could not leave is still there, until it is deposed.
+        assert len(roster.members) == forgotten
 
 
 @in_virtual_time
