@@ -13,7 +13,6 @@ from paddock.log.file.disk import Disk
 from paddock.log.interface import LogError
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
-from paddock.server.admin.cluster_metrics import cluster_status
 from paddock.server.admin.four_letter_words import FourLetterWords
 from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
@@ -28,7 +27,6 @@ from paddock.server.durability.own_log import OwnLog
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored
 from paddock.server.endpoints import Endpoints
-from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
@@ -149,20 +147,6 @@ class Server:
             "nodes": len(machine.tree),
             "sessions": len(machine.sessions.by_id),
         }
-
-    def cluster_view(self) -> ClusterView:
-        """Return what there is to know of the other servers. Raises LogError if it is alone."""
-        core = self._core
-        assert core is not None, "the server has not been started"
-        if core.cluster is None:
-            raise LogError("this server shares its log with no others")
-        return core.cluster
-
-    def cluster_status(self) -> dict[str, object]:
-        """Return how this server sees its service. Raises LogError if it is alone."""
-        view = self.cluster_view()
-        assert self._core is not None
-        return cluster_status(self._core, view)
 
     def use_endpoints(self, endpoints: Sequence[str]) -> None:
         """Find the etcd with the shared log at other addresses."""

@@ -188,23 +188,9 @@ class Supervisor:
             return {"pid": os.getpid(), "version": __version__, **self._running().status()}
         if command == "snapshot":
             return {"index": await self._running().take_snapshot()}
-        if command == "cluster":
-            return self._running().cluster_status()
-        if command == "finalize":
-            rules, is_raised = await self._running().cluster_view().finalize()
-            return {"rules": rules, "raised": is_raised}
-        if command == "forget":
-            return await self._forget(request.get("address"))
         if command == "restore":
             return await self._restore(request.get("staged"))
         raise ControlError(f"there is no command {command!r:.40}")
-
-    async def _forget(self, address: object) -> Message:
-        if not isinstance(address, str):
-            raise ControlError("forget needs an address")
-        view = self._running().cluster_view()
-        await view.forget(address)
-        return {"forgotten": address, "addresses": view.addresses()}
 
     async def _restore(self, staged: object) -> Message:
         folder = self._config.data_directory

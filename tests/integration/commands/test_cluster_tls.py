@@ -60,6 +60,16 @@ def test_a_service_in_an_etcd_with_tls(
         assert client.call(rq.get_data("/a")).err == Code.OK
 
 
+def test_a_file_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "status"]):
+        # Nobody listens there, and nobody is asked.
+        given = ("--log", "etcds://127.0.0.1:1/shop", "--etcd-ca-file", file)
+        assert refusal(*command, *given, status=1) == (
+            f"{file}: cannot be read, for the connection to etcd: No such file or directory"
+        )
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

@@ -1,4 +1,4 @@
-"""What the control socket says of a server that is one of several."""
+"""How a server that is one of several is replaced, and where it finds etcd."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from paddock.log.etcd.keys import Keys
-from paddock.log.interface import LogError, TrimmedError
+from paddock.log.interface import TrimmedError
 from paddock.server.admin.control_socket import ControlError
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
-from paddock.state.entry import RULES
 from paddock.testing.simulation.store_model import EtcdModel
 from paddock.testing.virtual import in_virtual_time
 
@@ -25,24 +24,20 @@ from paddock.testing.virtual import in_virtual_time
 class Case:
     """A supervisor in virtual time: without a socket, but with what answers on it."""
 
-    def __init__(self, folder: Path, *, is_shared: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         model = EtcdModel(keys=Keys("shop"))
         loop = asyncio.get_running_loop()
-        shared = LogUrl(("127.0.0.1:2379",), "shop") if is_shared else None
-        self.config = ServerConfig(port=0, data_directory=folder, shared_log=shared)
-        if is_shared:
-            self.config = ServerConfig(
-                port=0, data_directory=folder, shared_log=shared, advertise="a.example:2181"
-            )
-
+        shared = LogUrl(("127.0.0.1:2379",), "shop")
+        self.config = ServerConfig(
+            port=0, data_directory=folder, shared_log=shared, advertise="a.example:2181"
+        )
         self.used: list[tuple[str, ...]] = []
         # Of all servers: no boot has the name of another.
         chances = random.Random(1)
 
         def make(config: ServerConfig) -> Server:
-            store = model.store("a") if is_shared else None
-            if store is not None:
-                store.use_endpoints = self._note  # type: ignore[method-assign]
+            store = model.store("a")
+            store.use_endpoints = self._note  # type: ignore[method-assign]
             return Server(
                 config,
                 wall_clock_ms=lambda: int(loop.time() * 1000),
@@ -65,40 +60,12 @@ class Case:
 
 
 @in_virtual_time
-async def test_it_shows_the_service_and_proposes_for_an_operator(tmp_path: Path) -> None:
-    case = Case(tmp_path / "data")
-    await case.supervisor.start()
-    try:
-        found = await case.ask(command="cluster")
-        assert (found["number"], found["is_on_duty"], found["rules"]) == (1, True, RULES)
-        assert await case.ask(command="finalize") == {"rules": RULES, "raised": False}
-        with pytest.raises(LogError, match="a member has this address"):
-            await case.ask(command="forget", address="a.example:2181")
-        with pytest.raises(ControlError, match="needs an address"):
-            await case.ask(command="forget")
-    finally:
-        await case.stop()
-
-
-@in_virtual_time
 async def test_nothing_is_restored_into_a_cache(tmp_path: Path) -> None:
     case = Case(tmp_path / "data")
     await case.supervisor.start()
     try:
         with pytest.raises(ControlError, match="paddock restore FILE etcd://…/NEW, and"):
             await case.ask(command="restore", staged="x")
-    finally:
-        await case.stop()
-
-
-@in_virtual_time
-async def test_a_server_of_its_own_says_so(tmp_path: Path) -> None:
-    case = Case(tmp_path / "data", is_shared=False)
-    await case.supervisor.start()
-    try:
-        for command in ("cluster", "finalize"):
-            with pytest.raises(LogError, match="shares its log with no others"):
-                await case.ask(command=command)
     finally:
         await case.stop()
 

@@ -29,6 +29,9 @@ from paddock.log.etcd.store import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# What the same call would meet again.
+FINAL_ERRORS: Final = (StoreForbiddenError, UntrustedError, StoreFullError, CompactedError)
+
 # How often a call is made before its error is raised. With the pauses between them that is half a
 # minute and more: an election of etcd's takes two seconds.
 ATTEMPTS_MAX: Final = 20
@@ -78,7 +81,7 @@ class Calls:
             begun = self._clock()
             try:
                 return await call(*args, **kwargs), self._clock() - begun
-            except (StoreForbiddenError, UntrustedError, StoreFullError, CompactedError):
+            except FINAL_ERRORS:
                 raise
             except StoreError:
                 if attempts >= self._attempts_max:

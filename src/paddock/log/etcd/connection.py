@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from paddock.log.etcd import messages
 from paddock.log.etcd.endpoints import EtcdMember
 from paddock.log.etcd.options import EtcdOptions
-from paddock.log.etcd.store import StoreError, StoreForbiddenError
+from paddock.log.etcd.statuses import UntrustedError
+from paddock.log.etcd.store import StoreForbiddenError
 
 MESSAGE_BYTES_MAX: Final = 32 << 20
 _CONNECT_MS_MIN: Final = 100
@@ -101,7 +103,7 @@ class Connection:
 
 
 def open_connection(grpc: Any, options: EtcdOptions, member: EtcdMember) -> Connection:
-    """Return a connection, which is made by its first call. Raises StoreError."""
+    """Return a connection, which is made by its first call. Raises UntrustedError."""
     target = f"dns:///{member.endpoint}"
     if options.is_secure:
         credentials = _credentials(grpc, options)
@@ -113,12 +115,19 @@ def open_connection(grpc: Any, options: EtcdOptions, member: EtcdMember) -> Conn
 
 def _credentials(grpc: Any, options: EtcdOptions) -> object:
     files = (options.ca_file, options.key_file, options.certificate_file)
+    return grpc.ssl_channel_credentials(*map(_content, files))
+
+
+def _content(file: Path | None) -> bytes | None:
+    if file is None:
+        return None
     try:
-        return grpc.ssl_channel_credentials(
-            *(None if file is None else file.read_bytes() for file in files)
-        )
+        return file.read_bytes()
     except OSError as error:
-        raise StoreError(f"a certificate for etcd cannot be read: {error}") from None
+        # It may be there again in a moment, if it is being replaced: a server that runs goes on.
+        raise UntrustedError(
+            f"{file}: cannot be read, for the connection to etcd: {error.strerror}"
+        ) from None
 
 
 def import_grpc() -> Any:

@@ -153,7 +153,7 @@ class Follower:
                 by_pages = self._missed_at == self._last.index
                 self._missed_at = self._last.index
             except StoreError as error:
-                self._figures.count_error(error)
+                self._figures.errors += 1
                 failures = 1 if self._last.index != index else failures + 1
                 if not self.caught_up.done() and failures >= FIRST_OPENINGS_MAX:
                     raise
@@ -274,8 +274,8 @@ class Follower:
         position = self.position
         try:
             await self._verify()
-        except StoreError as error:
-            self._figures.count_error(error)
+        except StoreError:
+            self._figures.errors += 1
         except LogError:
             # Opening the watch again finds the same, and says so.
             if position == self.position and self._scope is not None:

@@ -117,7 +117,7 @@ class Proposals:
             try:
                 await self._store.append(server, proposal.number, proposal.payload)
             except ForbiddenError as error:
-                figures.count_error(error)
+                figures.errors += 1
                 if self._pending.get(proposal.number) is proposal:
                     self._failed(error)
                 return
@@ -125,10 +125,10 @@ class Proposals:
                 if not figures.is_full:
                     _logger.warning("etcd is full: nothing can be written: %s", error)
                 figures.is_full = True
-                figures.count_error(error)
+                figures.errors += 1
                 await asyncio.sleep(FULL_PAUSE_S)
             except StoreError as error:
-                figures.count_error(error)
+                figures.errors += 1
                 _logger.debug("batch %d is sent again: %s", proposal.number, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)

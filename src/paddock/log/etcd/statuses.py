@@ -8,6 +8,7 @@ The rules:
   request before it is proposed, and the same request fails again.
 * A connection that TLS refuses is UntrustedError: it does not pass by itself, but does when files
   of certificates are replaced, here or at etcd. A start ends with it, a server that runs does not.
+  The same if such a file cannot be read.
 * NOSPACE is StoreFullError. etcd may answer it even if it has carried out the call: the write that
   crosses the quota is applied, and then answered with the error.
 """
@@ -70,7 +71,7 @@ _TLS_REASONS: Final = {
 
 
 class UntrustedError(StoreError):
-    """etcd and this side do not accept each other's certificates."""
+    """etcd and this side do not accept each other's certificates, or ours cannot be read."""
 
 
 class TooLargeError(StoreForbiddenError):

@@ -17,7 +17,7 @@ from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
-from paddock.server.cluster.connection import open_store
+from paddock.server.cluster.connection import StartCalls, open_store
 from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
@@ -106,7 +106,13 @@ class Cluster(Backing):
     async def load(self, make_replica: Callable[[Replay], Replica]) -> tuple[Restored, Replica]:
         self._snapshots = cache = self._engine.open_cache()
         self._start = SharedStart(
-            self._store, self._keys, self._lease, self._random_bytes, make_replica, cache
+            self._store,
+            self._keys,
+            self._lease,
+            self._random_bytes,
+            make_replica,
+            cache,
+            StartCalls(self._url),
         )
         replica, self._records = await self._start.load()
         return Restored(replica.replay, replica.replay.index, replica.machine.zxid), replica

@@ -36,6 +36,10 @@ class NotAllowedError(LogError):
     """The service has refused an entry, and says why."""
 
 
+class SkippedError(LogError):
+    """An operator has decided that a batch of the visitor's is skipped: it has no effect."""
+
+
 class DeposedError(LogError):
     """The servers took the visitor for dead, since it was silent for too long.
 
@@ -100,7 +104,10 @@ class Visitor(SharedListener):
 
     @contextlib.asynccontextmanager
     async def membership(self) -> AsyncIterator[None]:
-        """Join, and leave at the end of the scope. Raises NotAllowedError, LogError."""
+        """Join, and leave at the end of the scope.
+
+        Raises NotAllowedError, SkippedError, LogError.
+        """
         roster, caller = self.roster, self._caller
         duty = roster.duty()
         # Members warn of settings that differ from theirs, and of clocks; ours do not matter.
@@ -110,13 +117,16 @@ class Visitor(SharedListener):
         await self.propose(JOIN, request.encode())
         try:
             yield
-        except NotAllowedError:
-            await self.propose(LEAVE, b"")
+        except (NotAllowedError, SkippedError):
+            await self._leave()
             raise
-        await self.propose(LEAVE, b"")
+        await self._leave()
 
     async def propose(self, operation: int, body: bytes) -> Outcome:
-        """Have an entry applied. Raises NotAllowedError if it is refused; LogError."""
+        """Have an entry applied.
+
+        Raises NotAllowedError if it is refused, SkippedError, LogError.
+        """
         self._check()
         rules = min(RULES, self.roster.rules or RULES)
         # Not by our clock: the service need not trust it.
@@ -136,6 +146,11 @@ class Visitor(SharedListener):
             raise NotAllowedError(outcome.body.decode(errors="replace") or f"code {outcome.error}")
         return outcome
 
+    async def _leave(self) -> None:
+        # One that is skipped undoes nothing: the servers depose us, as if we had been killed.
+        with contextlib.suppress(SkippedError):
+            await self.propose(LEAVE, b"")
+
     # What the log calls.
 
     def committed(self, record: Record) -> None:
@@ -150,6 +165,9 @@ class Visitor(SharedListener):
             return
         boot = self._caller.boot
         if record.server == boot:
+            if not record.payload:
+                self._skipped(record)
+                return
             for number, outcomes in released:
                 if number == self._number - 1 and self._waiting is not None:
                     _settle(self._waiting, outcomes[0])
@@ -166,6 +184,16 @@ class Visitor(SharedListener):
         for one in (self._waiting, self._speaker):
             if one is not None and not one.done():
                 one.set_exception(error)
+
+    def _skipped(self, record: Record) -> None:
+        waiting = self._waiting
+        if record.number == self._number - 1 and waiting is not None and not waiting.done():
+            waiting.set_exception(
+                SkippedError(
+                    f"batch {record.index}, which is of this command, was skipped, as paddock"
+                    " cluster skip has decided: it has no effect. Run the command again"
+                )
+            )
 
     def _check(self) -> None:
         if self._failure is not None:

@@ -15,7 +15,7 @@ from paddock.log.etcd import channel as channel_module
 from paddock.log.etcd import messages
 from paddock.log.etcd.channel import Channel
 from paddock.log.etcd.options import EtcdOptions
-from paddock.log.etcd.statuses import DeadlineError
+from paddock.log.etcd.statuses import DeadlineError, UntrustedError
 from paddock.log.etcd.store import StoreError, StoreForbiddenError, StoreFullError
 from paddock.testing import run_virtually
 from tests.unit.log.etcd import responses
@@ -623,12 +623,19 @@ def test_files_are_read_for_each_connection(grpc: FakeGrpc, tmp_path: Path) -> N
     ]
 
 
-def test_a_missing_file_is_named(grpc: FakeGrpc, tmp_path: Path) -> None:
-    options = EtcdOptions(("a:1",), is_secure=True, ca_file=tmp_path / "missing")
+@pytest.mark.parametrize(
+    ("name", "reason"), [("missing", "No such file or directory"), ("", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read_is_named_and_not_waited_for(
+    grpc: FakeGrpc, tmp_path: Path, name: str, reason: str
+) -> None:
+    file = tmp_path / name
+    options = EtcdOptions(("a:1",), is_secure=True, ca_file=file)
 
     async def use(channel: Channel) -> None:
-        with pytest.raises(StoreError, match="missing"):
+        with pytest.raises(UntrustedError) as refused:
             await channel.call(messages.TXN, b"", 1.0)
+        assert str(refused.value) == f"{file}: cannot be read, for the connection to etcd: {reason}"
 
     run(options, use)
 

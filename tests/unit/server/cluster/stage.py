@@ -16,6 +16,7 @@ from paddock.server.cluster.cluster import Cluster
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.connections.core import Core
+from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.server import Server
 from paddock.testing.simulation.store_faults import StoreFaults
 from paddock.testing.simulation.store_model import EtcdModel
@@ -116,6 +117,13 @@ class Stage:
     async def stop(self) -> None:
         for server in self.servers.values():
             await server.stop()
+
+
+def view_of(stage: Stage, name: str) -> ClusterView:
+    """Return what a server knows of its service."""
+    view = stage.core(stage.servers[name]).cluster
+    assert view is not None
+    return view
 
 
 @contextlib.asynccontextmanager

@@ -20,7 +20,7 @@ from paddock.state.roster import LEFT, VOTED
 from paddock.state.roster_bodies import BallotRequest
 from paddock.storage.replay import OtherStateError
 from paddock.testing.virtual import in_virtual_time
-from tests.unit.server.cluster.stage import Stage, T, connect, staged
+from tests.unit.server.cluster.stage import Stage, T, connect, staged, view_of
 from tests.unit.state.shared_state import A, B, C, SharedState, join_entry
 
 D, E = b"boot-ddd", b"boot-eee"
@@ -317,10 +317,10 @@ async def test_two_servers_that_differ_accept_no_writes_and_serve_reads() -> Non
             with pytest.raises(paddock.ServiceError):
                 await refused
         assert (await client.get("/n")).data == b"0"
-        assert stage.servers["a"].cluster_status()["is_disputed"] is True
+        assert view_of(stage, "a").is_disputed()
         await stage.servers.pop("b").stop()
         await client.sync("/")
-        assert stage.servers["a"].cluster_status()["is_disputed"] is False
+        assert not view_of(stage, "a").is_disputed()
         await client.create("/x")
 
 
@@ -338,4 +338,4 @@ async def test_no_write_is_acknowledged_while_a_member_comes_back_in_a_tie() -> 
                 await client.set("/m", b"2")
             await asyncio.sleep(0.005)
         assert stage.members("a") == [1, 3]
-        assert stage.servers["b"].cluster_status()["is_disputed"] is True
+        assert view_of(stage, "b").is_disputed()
