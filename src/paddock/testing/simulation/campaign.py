@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from paddock.testing.simulation.plan import make_plan
+from paddock.testing.simulation.plan import Plan, make_plan
+from paddock.testing.simulation.recipe_plan import RECIPES, make_recipe_plan
 from paddock.testing.simulation.shrink import Shrinker
 from paddock.testing.simulation.world import Result, run_world
 
@@ -41,7 +42,23 @@ TO_BE_SEEN: Final = (
     "members: deposed",
     "members: left",
     "lost its log: TrimmedError",
+    "recipes: grants",
+    "recipes: grants that outlived their session",
+    "recipes: guarded writes refused",
+    "recipes: queue items",
+    "recipes: looks at members",
 )
+
+
+# One seed in so many also has a world of recipes.
+_RECIPES_EVERY: Final = 3
+
+
+def plans_of(seed: int, servers: int = 0) -> Iterator[Plan]:
+    """Yield the worlds of a seed; with `servers`, all have so many."""
+    yield make_plan(seed, servers or servers_of(seed))
+    if seed % _RECIPES_EVERY == 0:
+        yield make_recipe_plan(seed, servers or servers_of(seed // _RECIPES_EVERY))
 
 
 def servers_of(seed: int) -> int:
@@ -114,12 +131,13 @@ def run_campaign(
     for seed in seeds:
         if seed in campaign.done:
             continue
-        result = run_world(make_plan(seed, servers or servers_of(seed)))
-        campaign.note(seed, result)
+        for plan in plans_of(seed, servers):
+            result = run_world(plan)
+            campaign.note(seed, result)
+            if result.problems:
+                _say(f"seed {seed} fails: {result.problems[0]}")
+                keep_failure(result, failures, shrinks=shrinks)
         campaign.save()
-        if result.problems:
-            _say(f"seed {seed} fails: {result.problems[0]}")
-            keep_failure(result, failures, shrinks=shrinks)
         if time.monotonic() - told >= _PROGRESS_SECONDS:
             told = time.monotonic()
             _say(f"seed {seed}: {campaign.summary()}")
@@ -129,6 +147,8 @@ def keep_failure(result: Result, folder: Path, *, shrinks: bool) -> None:
     """Write the story and the history of a failing world, as small as it can be made."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"seed-{result.plan.seed}-servers-{result.plan.servers}"
+    if any(client.kind == RECIPES for client in result.plan.clients):
+        name += f"-{RECIPES}"
     if shrinks:
         shrinker = Shrinker(result)
         result = shrinker.shrink()

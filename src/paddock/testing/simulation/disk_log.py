@@ -60,9 +60,10 @@ class DiskLog:
         self._disk = disk
         self._process = process
         self._listener: Listener | None = None
-        # What was proposed and not told of; told in doubt, it is found by `recover`.
+        # What was proposed and not told of.
         self._pending: tuple[int, bytes] | None = None
-        self._is_in_doubt = False
+        # The number of the proposal whose outcome is unknown, until `recover` finds it.
+        self._in_doubt: int | None = None
         # How many batches the listener knows of.
         self._told = 0
 
@@ -82,7 +83,7 @@ class DiskLog:
 
     def propose(self, number: int, payload: bytes) -> None:
         assert self._listener is not None, "the log does not run"
-        assert not self._is_in_doubt, "the log is in doubt"
+        assert self._in_doubt is None, "the log is in doubt"
         disk = self._disk
         if disk.is_full:
             self._listener.refused(number, "no space left on the simulated disk")
@@ -97,8 +98,7 @@ class DiskLog:
         (number, payload), self._pending = self._pending, None
         disk = self._disk
         if disk.is_failing:
-            self._is_in_doubt = True
-            # Nobody knows: found by `recover`.
+            self._in_doubt = number
             disk.crash(self._process.true_time())
             self._listener.unknown("the simulated disk does not sync")
             return
@@ -111,10 +111,12 @@ class DiskLog:
         if self._disk.is_failing:
             raise LogError("the simulated disk still does not sync")
         assert self._listener is not None
+        number, self._in_doubt = self._in_doubt, None
+        assert number is not None, "no outcome is unknown"
+        # Named as the proposal that it was, as the real log does.
         for record in self.records(self._told):
-            self._listener.committed(record)
+            self._listener.committed(Record(record.index, record.payload, self.server, number))
         self._told = self.last_index
-        self._is_in_doubt = False
 
     def purge(self, below: int) -> None:
         """Keep everything: the judge reads it."""

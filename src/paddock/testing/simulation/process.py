@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from asyncio.events import _get_running_loop, _set_running_loop
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
@@ -52,6 +52,23 @@ class Network(Protocol):
 
 class WorldLoop(VirtualClockLoop):
     """The loop of the world. Time moves when no process has anything to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The process that runs an async generator, by the generator's id.
+        self._generators: dict[int, ProcessLoop] = {}
+
+    # An async generator that is left in its middle is closed by the process that had it.
+
+    def _asyncgen_firstiter_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
+        process = _get_running_loop()
+        if isinstance(process, ProcessLoop):
+            self._generators[id(agen)] = process
+
+    def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
+        process = self._generators.pop(id(agen), None)
+        if process is not None and not process.is_dead:
+            process.call_soon(process.create_task, agen.aclose())
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
