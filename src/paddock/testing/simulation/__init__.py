@@ -11,6 +11,7 @@ killed, processes are paused or killed, clocks run fast or slow.
     from paddock.recipes import Lock
     from paddock.testing.simulation import simulated
 
+
     @simulated(seeds=20)
     async def test_one_at_a_time(world):
         async def work():

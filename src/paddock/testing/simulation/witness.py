@@ -15,12 +15,19 @@ from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 from paddock.state.entry import EXPIRE, REAP, Batch, Entry
 from paddock.state.machine import Outcome, StateMachine
-from paddock.state.roster import DEPOSED, JOINED, LEFT, REFUSED
+from paddock.state.roster import CLOCK_STATED, DEPOSED, JOINED, LEFT, REFUSED, TOO_LATE
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.frames import is_refused, read_results
 from paddock.testing.simulation.history import History, Logged, Moment
 
-_CHANGES = {JOINED: "joined", LEFT: "left", DEPOSED: "deposed", REFUSED: "refused"}
+_CHANGES = {
+    JOINED: "joined",
+    LEFT: "left",
+    DEPOSED: "deposed",
+    REFUSED: "refused",
+    TOO_LATE: "joined too late",
+    CLOCK_STATED: "clocks stated",
+}
 
 
 def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:

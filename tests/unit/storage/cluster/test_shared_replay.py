@@ -6,7 +6,7 @@ from paddock.errors import BAD_ARGUMENTS, OK
 from paddock.log.interface import LogCorruptError, Record
 from paddock.state.entry import FORGET, JOIN, LEAVE, RULES, Batch, Entry
 from paddock.state.machine import StateMachine
-from paddock.state.roster import JoinRequest, forget_body
+from paddock.state.roster_bodies import JoinRequest, forget_body
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.replay import OtherStateError, UnreadableBatchError
 
