@@ -62,7 +62,7 @@ def test_a_service_in_an_etcd_with_tls(
 
 def test_a_file_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
-    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "status"]):
+    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "finalize"]):
         # Nobody listens there, and nobody is asked.
         given = ("--log", "etcds://127.0.0.1:1/shop", "--etcd-ca-file", file)
         assert refusal(*command, *given, status=1) == (
@@ -92,6 +92,6 @@ def test_who_is_not_trusted_is_told_in_one_line(
     else:
         given["--etcd-key-file"] = str(other.key)
     arguments = [text for pair in given.items() for text in pair]
-    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "status"]):
+    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "finalize"]):
         line = refusal(*command, "--log", log, *arguments, status=1)
         assert line.startswith(f"etcd at {etcd.endpoint}: {says}"), line
