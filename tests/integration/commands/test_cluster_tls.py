@@ -62,7 +62,7 @@ def test_a_service_in_an_etcd_with_tls(
 
 def test_a_file_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
-    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "status"]):
+    for command in (["serve", "--port", "0", "--log-level", "warning"], ["cluster", "finalize"]):
         # Nobody listens there, and nobody is asked.
         given = ("--log", "etcds://127.0.0.1:1/shop", "--etcd-ca-file", file)
         assert refusal(*command, *given, status=1) == (

@@ -20,9 +20,9 @@ from typing import Final
 from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.history import History, LogState, other_history
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.pages import plan_pages, read_planned
+from paddock.log.etcd.pages import plan_pages, read_planned, read_skips
 from paddock.log.etcd.proposals import Proposals
-from paddock.log.etcd.store import CompactedError, Range, Store, StoreError
+from paddock.log.etcd.store import CompactedError, Store, StoreError
 from paddock.log.interface import (
     ForbiddenError,
     LogError,
@@ -118,20 +118,7 @@ class Follower:
 
     async def read_skips(self) -> frozenset[int]:
         """Read which indices are void."""
-        start, has_more = self._keys.skips, True
-        end = start[:-1] + b"0"
-        found: set[int] = set()
-        while has_more:
-            page = await self._store.page(Range(start, end), keys_only=True)
-            for item in page.items:
-                try:
-                    found.add(int(item.key.removeprefix(self._keys.skips), 16))
-                except ValueError:
-                    _logger.warning("not the key of an index to skip: %r", item.key)
-            has_more = page.has_more
-            if page.items:
-                start = page.items[-1].key + b"\0"
-        self.skips = frozenset(found)
+        self.skips = await read_skips(self._store, self._keys)
         return self.skips
 
     async def _follow(self) -> None:

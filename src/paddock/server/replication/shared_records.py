@@ -25,27 +25,21 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from paddock.log.interface import LogError, Position, Record
-from paddock.protocol.jute import DecodeError
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.sharing import Sharing
-from paddock.state.access import Identities
-from paddock.state.entry import RULES, Batch, Entry
+from paddock.state.entry import RULES, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster import Roster, RosterChange
-from paddock.storage.replay import UnreadableBatchError
+from paddock.storage.cluster.shared_batches import SharedBatches
 
 logger: Final = logging.getLogger(__name__)
 
-# How many digests are remembered.
-DIGESTS_MAX: Final = 4_096
 # How many bytes of records may wait to be applied; and what each takes besides its payload. Most
 # are small if the servers idle, and there may be a million of them.
 WAITING_BYTES_MAX: Final = 64 << 20
 RECORD_BYTES: Final = 1 << 10
-# How many sets of identities are remembered once they are decoded.
-_KNOWN_MAX: Final = 1_000
 
 
 class RosterListener(Protocol):
@@ -83,8 +77,7 @@ class SharedRecords(Sharing):
         self._replica = replica
         self._machine: StateMachine = replica.machine
         self._roster = roster
-        self._digests: dict[int, int] = {roster.index: self._machine.shared_digest()}
-        self._known: dict[bytes, Identities] = {}
+        self._batches = SharedBatches(roster.index, self._machine.shared_digest())
         # Bytes that wait to be applied, and who waits until they are fewer.
         self._waiting_bytes = 0
         self._room: asyncio.Future[None] | None = None
@@ -151,9 +144,7 @@ class SharedRecords(Sharing):
                     submitter.abort()
 
     def applied(self, index: int) -> None:
-        self._digests[index] = self._machine.shared_digest()
-        if len(self._digests) > DIGESTS_MAX:
-            del self._digests[next(iter(self._digests))]
+        self._batches.applied(index, self._machine.shared_digest())
         if self._numbers:
             numbers, self._numbers = self._numbers, []
             for number in numbers:
@@ -192,25 +183,12 @@ class SharedRecords(Sharing):
 
     def digest_at(self, index: int) -> int | None:
         """Return the digest of the state after a record; None if it is not known any more."""
-        return self._digests.get(index)
+        return self._batches.digest_at(index)
 
     def _decode(self, index: int, boot: bytes, payload: bytes) -> list[Entry]:
         """Decode a batch and compare its digest. Raises LogCorruptError."""
-        if not payload:
-            # No batch is this short: the operator had the log skip it.
-            return []
-        try:
-            batch = Batch.decode(payload, self._known)
-        except DecodeError as error:
-            raise UnreadableBatchError(
-                f"batch {index} of the log cannot be read: {error}; it was written by another"
-                " version of Paddock. Start that version; or, if no version can read it, have it"
-                f" passed over: paddock cluster skip {index}"
-            ) from error
-        if len(self._known) > _KNOWN_MAX:
-            self._known.clear()
-        expected = self._digests.get(batch.digest_index)
-        if expected is not None and expected != batch.digest:
+        batch = self._batches.decode(index, payload)
+        if self._batches.differs(batch):
             self._tell_difference(index, boot, batch.digest_index)
         return batch.entries
 
