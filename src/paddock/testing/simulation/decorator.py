@@ -82,6 +82,7 @@ def simulated(
 
         from paddock.testing.simulation import simulated
 
+
         @simulated(seeds=200)
         async def test_a_node_can_be_made(world):
             async with world.client() as client:

@@ -22,6 +22,7 @@ class SimulatedWorld:
 
         from paddock.testing.simulation import simulated
 
+
         @simulated(seeds=20)
         async def test_a_node_is_made(world):
             async def work():
