@@ -254,14 +254,15 @@ class _Judge:
             where = {"joined": joined, "leaves": leaves, "left": left}.get(said.what)
             if where is not None:
                 where[said.values["name"]] = said
+        # By the act that looks: a client may play two at once.
         looks: dict[str, Said] = {}
         for said in notes:
             if said.what == "looks":
-                looks[said.who] = said
+                looks[said.values["by"]] = said
             elif said.what in ("saw", "final"):
                 self._counts["recipes: looks at members"] += 1
                 names = {*filter(None, said.values["names"].split(","))}
-                look = looks[said.who]
+                look = looks[said.values["by"]]
                 for name, one in joined.items():
                     is_member = one.place < look.place and not self._has_left(
                         leaves.get(name), one, said

@@ -135,8 +135,8 @@ class RecipeClient:
             self.say(f"queue left item={letter.data.decode()} taken=0")
         self.say(f"counter final sum={await Counter(client, f'{ROOT}/counter').get()}")
         for act in ("members", "services"):
-            self.say(f"{act} looks")
-            self.say(f"{act} final names={await _names(client, act)}")
+            self.say(f"{act} looks by=observer")
+            self.say(f"{act} final by=observer names={await _names(client, act)}")
 
     def say(self, text: str) -> None:
         if not self._process.is_dead:
@@ -325,10 +325,10 @@ async def _services(me: _Player) -> None:
 
 
 async def _look(me: _Player) -> None:
-    me.say("looks")
+    me.say(f"looks by={me.mark}")
     await me.client.sync(me.path)
     act = me.path.rpartition("/")[2]
-    me.say(f"saw names={await _names(me.client, act)}")
+    me.say(f"saw by={me.mark} names={await _names(me.client, act)}")
 
 
 async def _names(client: Client, act: str) -> str:

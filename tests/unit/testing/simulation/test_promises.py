@@ -105,13 +105,15 @@ def test_increments_count_once(notes: list[str], rules: set[str]) -> None:
 
 def test_members_are_seen_or_gone() -> None:
     joined = (1.0, "c1 members joined name=a session=1")
-    looks = (2.0, "c2 members looks")
-    seen, missed = (3.0, "c2 members saw names=a"), (3.0, "c2 members saw names=")
+    looks = (2.0, "c2 members looks by=c2-1")
+    seen, missed = (3.0, "c2 members saw by=c2-1 names=a"), (3.0, "c2 members saw by=c2-1 names=")
     assert judged(joined, looks, seen) == set()
+    # The client has begun to look once more meanwhile.
+    assert judged((0.5, looks[1]), joined, (2.0, "c2 members looks by=c2-2"), missed) == set()
     assert judged(joined, looks, missed) == {"members"}
     assert judged(joined, looks, missed, ends={1: 2.5}) == set()
     leaves, left = (1.5, "c1 members leaves name=a"), (1.6, "c1 members left name=a")
     assert judged(joined, leaves, looks, missed) == set()
     assert judged(joined, leaves, looks, seen) == set()
     assert judged(joined, leaves, left, looks, seen) == {"members"}
-    assert judged(joined, leaves, looks, (3.0, "c2 members final names=a")) == {"members"}
+    assert judged(joined, leaves, looks, (3.0, "c2 members final by=c2-1 names=a")) == {"members"}
