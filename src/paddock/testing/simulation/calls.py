@@ -96,6 +96,17 @@ class Connection:
 
 
 @dataclass
+class Boot:
+    """One membership of a server, as the log has it."""
+
+    server: str
+    number: int
+    joined_at: float
+    ended_at: float = float("inf")
+    ended_place: int = -1
+
+
+@dataclass
 class Problem:
     """Something in a history that cannot be understood, and where it is."""
 
@@ -112,6 +123,8 @@ class Calls:
         self.calls: list[Call] = []
         self.log: dict[int, Logged] = {}
         self.log_places: dict[int, int] = {}
+        # The boots of servers, in the order in which they joined.
+        self.boots: list[Boot] = []
         self.problems: list[Problem] = []
         self._waiting: dict[int, deque[Call]] = {}
         for place, moment in enumerate(history):
@@ -189,6 +202,14 @@ class Calls:
         connection.received.append(call)
 
     def _take_log(self, place: int, logged: Logged) -> None:
+        if logged.about == h.JOINED:
+            self.boots.append(Boot(logged.path, logged.session, logged.at))
+            return
+        if logged.about == h.ENDED:
+            for boot in self.boots:
+                if boot.number == logged.session:
+                    boot.ended_at, boot.ended_place = logged.at, place
+            return
         if logged.zxid in self.log:
             self._complain(
                 f"the log has zxid 0x{logged.zxid:x} twice", self.log_places[logged.zxid], place

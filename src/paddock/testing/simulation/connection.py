@@ -8,7 +8,7 @@ import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
-from paddock.testing.simulation.process import ProcessLoop
+from paddock.testing.simulation.process import ProcessLoop, WorldLoop
 
 Address = tuple[str, int]
 
@@ -28,7 +28,7 @@ class Tap(Protocol):
 class Ways(Protocol):
     """What a connection needs of its network."""
 
-    world: asyncio.AbstractEventLoop
+    world: WorldLoop
     delay_max: float
 
     def is_parted(self, one: str, other: str) -> bool: ...

@@ -14,7 +14,7 @@ from paddock.testing.simulation.store_faults import StoreFaults
 
 if TYPE_CHECKING:
     from paddock.testing.simulation.network import SimulatedNetwork
-    from paddock.testing.simulation.process import ProcessLoop
+    from paddock.testing.simulation.process import ProcessLoop, WorldLoop
     from paddock.testing.simulation.recorder import Recorder
     from paddock.testing.simulation.remote_store import WorldEtcd
 
@@ -39,7 +39,7 @@ class Faults:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: WorldLoop,
         network: SimulatedNetwork,
         recorder: Recorder,
         machines: list[Machine],

@@ -11,7 +11,7 @@ clocks the processes had. The moments:
     event     an event of a watch has reached it
     lost      the connection is over for the client: what has no reply has an unknown outcome
     fault     something was done to the world, for the reader
-    log       one zxid, as the log of the service has it (`Logged`)
+    log       one zxid, or the end of a server, as the log of the service has it (`Logged`)
 
 Lines of the log resolve what no reply tells: unknown outcomes, expiries, sessions that were opened.
 The judge believes none of them further than they agree with what clients saw.
@@ -44,12 +44,16 @@ EXPIRED: Final = "expired"
 REAPED: Final = "reaped"
 CALL: Final = "call"
 EPOCH: Final = "epoch"
+JOINED: Final = "joined"
+ENDED: Final = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
     """One zxid of the log: a session opened or expired, a node reaped, a client's write.
 
+    Without a zxid: the server that `path` names has joined, under the number `session`; or that
+    boot of it was deposed, has left, or was replaced.
     `at` is when it was committed, -1 if that is not known. A write is named by its session and xid.
     """
 

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 from asyncio.events import _get_running_loop, _set_running_loop
+from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
-
-from paddock.testing.clock import VirtualClockLoop
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 _DELAY_MIN: Final = 1e-6
+# A world has about 20,000 calls, and none has as many as this.
+_CALLS_MAX: Final = 1_000_000
 
 
 class Network(Protocol):
@@ -50,8 +52,147 @@ class Network(Protocol):
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
 
-class WorldLoop(VirtualClockLoop):
-    """The loop of the world. Time moves when no process has anything to do."""
+class EndlessError(Exception):
+    """A world does not come to its end: something happens again and again, perhaps at no time."""
+
+
+class _Call(asyncio.TimerHandle):
+    """Something that is to be called. It is one of asyncio's, without what that does for debugging.
+
+    There are hundreds of thousands of them in a world.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
+
+
+class WorldLoop(asyncio.AbstractEventLoop):
+    """The loop of the world. Time moves when no process has anything to do.
+
+    What was scheduled first is called first. It has no sockets, no threads and no real clock.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        # What is to be called now, and on whose behalf; and later, in the order of their times.
+        self._ready: deque[tuple[WorldLoop | ProcessLoop, _Call]] = deque()
+        self._timers: list[tuple[float, int, WorldLoop | ProcessLoop, _Call]] = []
+        self._scheduled = 0
+        self._is_closed = False
+
+    def schedule(self, loop: WorldLoop | ProcessLoop, call: _Call, at: float = 0.0) -> None:
+        """Have something called at a moment, or now if that is over."""
+        if at <= self.now:
+            self._ready.append((loop, call))
+        else:
+            self._scheduled += 1
+            heapq.heappush(self._timers, (at, self._scheduled, loop, call))
+
+    def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
+        """Run everything until a coroutine is through."""
+        main = self.create_task(future)
+        ready, timers = self._ready, self._timers
+        running: WorldLoop | ProcessLoop = self
+        _set_running_loop(self)
+        try:
+            for _ in range(_CALLS_MAX):
+                if ready:
+                    loop, call = ready.popleft()
+                elif timers:
+                    self.now, _, loop, call = heapq.heappop(timers)
+                else:
+                    raise RuntimeError("everything waits, and for no timer")
+                if call._cancelled:
+                    continue
+                if loop is not self and not loop.may_run(call):  # type: ignore[union-attr]
+                    continue
+                if loop is not running:
+                    running = loop
+                    _set_running_loop(loop)
+                try:
+                    call._context.run(call._callback, *call._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    loop.call_exception_handler({"message": "in a callback", "exception": error})
+                if main.done():
+                    return main.result()
+            raise EndlessError(f"no end after {_CALLS_MAX} calls, at {self.now:.3f} s")
+        finally:
+            _set_running_loop(None)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        call = _Call(callback, args, context)
+        self._ready.append((self, call))
+        return call
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        call = _Call(callback, args, context)
+        call._when = when
+        self.schedule(self, call, when)
+        return call
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Any = None
+    ) -> asyncio.Task[T]:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._ready.clear()
+        self._timers.clear()
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Raise it: in the world itself nothing may go wrong."""
+        raise context.get("exception") or RuntimeError(context["message"])
+
+
+def new_world() -> WorldLoop:
+    """Return the loop of a new world. It has all of a loop that worlds use."""
+    return WorldLoop()  # type: ignore[abstract]
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
@@ -59,7 +200,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: Network,
         name: str,
         host: str,
@@ -80,7 +221,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         # What its clock has shown: it never goes back.
         self._floor = start
         # What was to run while it is paused.
-        self._stalled: list[asyncio.Handle] = []
+        self._stalled: list[_Call] = []
         # Kept, so that nothing of a dead process is ever collected while the world runs.
         self._tasks: list[asyncio.Task[Any]] = []
         self._debug = False
@@ -93,8 +234,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def resume(self) -> None:
         self.is_paused = False
         stalled, self._stalled = self._stalled, []
-        for handle in stalled:
-            self._world.call_soon(self._run, handle)
+        for call in stalled:
+            self._world.schedule(self, call)
 
     def kill(self) -> None:
         self.is_dead = True
@@ -126,20 +267,22 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # Time.
 
     def time(self) -> float:
-        return max(self._start + self._world.time() * self._rate, self._floor)
+        now = self._start + self._world.now * self._rate
+        return max(self._floor, now)
 
     def true_time(self) -> float:
-        return self._world.time()
+        return self._world.now
 
     # Callbacks.
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        call = _Call(callback, args, context)
+        call._when = 0.0
         if not self.is_dead:
-            self._world.call_soon(self._run, handle)
-        return handle
+            self._world.schedule(self, call)
+        return call
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
@@ -162,26 +305,23 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        call = _Call(callback, args, context)
+        call._when = when
         if not self.is_dead:
-            true_when = (when - self._start) / self._rate
-            self._world.call_at(max(true_when, self._world.time()), self._run, handle)
-        return handle
+            self._world.schedule(self, call, (when - self._start) / self._rate)
+        return call
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Nothing: it is passed over when its time comes."""
-
-    def _run(self, handle: asyncio.Handle) -> None:
-        if self.is_dead or handle.cancelled():
-            return
+    def may_run(self, call: _Call) -> bool:
+        """Return whether something may be called now; while the process is paused it is kept."""
+        if self.is_dead:
+            return False
         if self.is_paused:
-            self._stalled.append(handle)
-            return
-        if isinstance(handle, asyncio.TimerHandle):
+            self._stalled.append(call)
+            return False
+        if call._when > self._floor:
             # By rounding, it may be early by a nanosecond.
-            self._floor = max(self._floor, min(handle.when(), self.time() + _DELAY_MIN))
-        with self.enter():
-            handle._run()
+            self._floor = max(self._floor, min(call._when, self.time() + _DELAY_MIN))
+        return True
 
     # Tasks.
 
@@ -256,7 +396,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
 
 def new_process(
-    world: asyncio.AbstractEventLoop,
+    world: WorldLoop,
     network: Network,
     name: str,
     host: str,

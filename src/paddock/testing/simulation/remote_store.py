@@ -25,6 +25,8 @@ class WorldEtcd(EtcdModel):
     def __init__(self, seed: int, process: ProcessLoop) -> None:
         super().__init__(seed)
         self.committed: list[tuple[float, Record]] = []
+        # The machine of each boot that has ever proposed.
+        self.boots: dict[bytes, str] = {}
         self.process = process
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
@@ -44,6 +46,8 @@ class RemoteStore(Store):
         self.endpoint = "etcd"
         self._process = process
         self._etcd = etcd.process
+        self._boots = etcd.boots
+        self._name = name
         with etcd.process.enter():
             self._store: ModelStore = etcd.store(name)
         self._streams: list[_Stream] = []
@@ -54,6 +58,7 @@ class RemoteStore(Store):
             stream.close()
 
     async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
+        self._boots[boot] = self._name
         return await self._ask(self._store.append(boot, number, payload))
 
     async def page(

@@ -5,7 +5,6 @@ A machine that wants to serve starts its server again when that ends by itself, 
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 from collections import Counter
@@ -27,7 +26,7 @@ from paddock.server.durability.startup import Engine
 from paddock.server.server import Server
 from paddock.testing.simulation.disk_log import DiskLog, SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
 
 PORT: Final = 2181
@@ -46,7 +45,7 @@ class Machine:
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,
@@ -193,7 +192,7 @@ class SingleMachine(Machine):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,
@@ -227,7 +226,7 @@ class MemberMachine(Machine):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,

@@ -7,7 +7,7 @@ each line with what clients saw, on a model of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from paddock.log.interface import Record
 from paddock.protocol import opcodes
@@ -19,6 +19,7 @@ from paddock.testing.simulation import history as h
 from paddock.testing.simulation.history import History, Logged, Moment
 
 _CHANGES = {JOINED: "joined", LEFT: "left", DEPOSED: "deposed", REFUSED: "refused"}
+_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.ENDED}
 
 
 def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
@@ -29,9 +30,12 @@ def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
 
 
 def read_shared_log(
-    records: Iterable[tuple[float, Record]], counts: Counter[str]
+    records: Iterable[tuple[float, Record]], counts: Counter[str], boots: Mapping[bytes, str]
 ) -> Iterator[Logged]:
-    """Yield what a log holds that several servers share, and count what became of its records."""
+    """Yield what a log holds that several servers share, and count what became of its records.
+
+    `boots` has the server of each boot.
+    """
     machine = StateMachine()
     machine.share(b"")
     roster = machine.roster
@@ -53,6 +57,10 @@ def read_shared_log(
                 yield from _apply(machine, payload, at)
                 while (change := machine.take_roster_change()) is not None:
                     counts[f"members: {_CHANGES.get(change.kind, change.kind)}"] += 1
+                    about = _ABOUT.get(change.kind)
+                    if about is not None:
+                        server = boots[change.boot]
+                        yield Logged(0, about, change.number, path=server, at=round(at, 9))
 
 
 def _apply(machine: StateMachine, payload: bytes, at: float) -> Iterator[Logged]:

@@ -40,7 +40,7 @@ from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process, new_world
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
@@ -172,7 +172,7 @@ class World:
     def log(self) -> Iterator[Logged]:
         """Return the log of the service, once the world is over."""
         if self.etcd is not None:
-            return read_shared_log(self.etcd.committed, self.counts)
+            return read_shared_log(self.etcd.committed, self.counts, self.etcd.boots)
         machine = self.machines[0]
         assert isinstance(machine, SingleMachine)
         return read_log([(batch.at, batch.payload) for batch in machine.disk.batches])
@@ -258,8 +258,7 @@ def run_world(plan: Plan) -> Result:
     said = logging.getLogger("paddock")
     level = said.level
     said.setLevel(logging.CRITICAL + 1)
-    loop = WorldLoop()
-    loop.set_debug(False)
+    loop = new_world()
     # What is collected when depends on what else the process has done.
     gc.collect()
     gc.disable()

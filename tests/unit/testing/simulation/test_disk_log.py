@@ -11,7 +11,7 @@ import pytest
 from paddock.log.interface import LogError, Record
 from paddock.testing.simulation.disk_log import DiskLog, SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process, new_world
 
 
 class Heard:
@@ -32,7 +32,7 @@ class Heard:
 
 
 def on_disk(main: Callable[[SimulatedDisk, ProcessLoop], Coroutine[Any, Any, None]]) -> None:
-    loop = WorldLoop()
+    loop = new_world()
     network = SimulatedNetwork(loop, "test", 0.1)
     process = new_process(loop, network, "s1", "10.0.0.1")
     try:

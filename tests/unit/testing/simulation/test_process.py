@@ -5,11 +5,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process, new_world
 
 
 def in_world(main: Callable[[SimulatedNetwork], Coroutine[Any, Any, None]]) -> None:
-    loop = WorldLoop()
+    loop = new_world()
     network = SimulatedNetwork(loop, "test", delay_max=0.01)
     try:
         loop.run_until_complete(main(network))
