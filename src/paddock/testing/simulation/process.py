@@ -8,7 +8,7 @@ any moment between two callbacks. The rules:
 * A paused process runs nothing; what was to run meanwhile runs, in its order, when it goes on. Its
   clock goes on, and the network keeps what comes for it.
 * A killed process never runs again: no callback, no `finally`, no destructor of a task.
-* Threads do not exist: what would run in one runs at once.
+* What would run in a thread of an executor runs at once. For other threads see `threads`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ Arguments = TypeVarTuple("Arguments")
 _DELAY_MIN: Final = 1e-6
 # A world has about 20,000 calls, and none has as many as this.
 _CALLS_MAX: Final = 1_000_000
+
+
+class Thread(Protocol):
+    """A thread of a process."""
+
+    def kill(self) -> None: ...
 
 
 class Network(Protocol):
@@ -224,6 +230,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._stalled: list[_Call] = []
         # Kept, so that nothing of a dead process is ever collected while the world runs.
         self._tasks: list[asyncio.Task[Any]] = []
+        self.threads: list[Thread] = []
         self._debug = False
 
     # What the world does to it.
@@ -244,6 +251,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def bury(self) -> None:
         """Let go of everything that the process had, at the end of its world."""
         self.kill()
+        for thread in self.threads:
+            thread.kill()
         with self.enter():
             for task in self._tasks:
                 if not task.done():

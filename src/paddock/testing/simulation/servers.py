@@ -14,7 +14,6 @@ from typing import Final
 from paddock.log.file.disk import Disk
 from paddock.log.interface import (
     ForbiddenError,
-    Log,
     LogCorruptError,
     LogError,
     OtherHistoryError,
@@ -22,9 +21,8 @@ from paddock.log.interface import (
 )
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
-from paddock.server.durability.startup import Engine
 from paddock.server.server import Server
-from paddock.testing.simulation.disk_log import DiskLog, SimulatedDisk
+from paddock.testing.simulation.disk import SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
@@ -121,6 +119,9 @@ class Machine:
 
     def let_go(self) -> None:
         """Release what the operating system releases when a process ends."""
+        engine = None if self._server is None else self._server._engine
+        if engine is not None and engine.directory is not None:
+            engine.directory.close()
 
     def wall_clock_ms(self) -> int:
         assert self.process is not None
@@ -199,26 +200,37 @@ class SingleMachine(Machine):
         *,
         rate: float,
         sync_max: float,
+        folder: Path,
     ) -> None:
         super().__init__(world, network, seed, number, rate=rate)
-        self.disk = SimulatedDisk(self.seed, sync_max)
+        self.disk = SimulatedDisk(self.seed, sync_max, world.time)
+        self._folder = folder / self.name
 
     def make_server(self, process: ProcessLoop, draw: random.Random) -> Server:
         config = ServerConfig(
-            host=self.host, port=PORT, tick_time_ms=TICK_MS, container_check_interval_ms=5_000
+            host=self.host,
+            port=PORT,
+            tick_time_ms=TICK_MS,
+            container_check_interval_ms=5_000,
+            data_directory=self._folder,
+            snapshot_every=_SNAPSHOT_EVERY,
         )
-        server = _DiskServer(
+        return Server(
             config,
             wall_clock_ms=self.wall_clock_ms,
             random_bytes=draw.randbytes,
+            disk=self.disk,
             monotonic=process.time,
             on_fatal=lambda: self.failures.append(f"{self.name}: its state was given up"),
         )
-        server.log = DiskLog(self.disk, process)
-        return server
 
     def kill(self, *, silently: bool) -> str:
-        return super().kill(silently=silently) or self.disk.crash(self._world.time())
+        said = super().kill(silently=silently)
+        return said or (self.disk.cut_power() if silently else "")
+
+    def let_go(self) -> None:
+        self.disk.let_go()
+        super().let_go()
 
 
 class MemberMachine(Machine):
@@ -270,32 +282,7 @@ class MemberMachine(Machine):
     def let_go(self) -> None:
         if self._store is not None:
             self._store.abandon()
-        engine = None if self._server is None else self._server._engine
-        if engine is not None and engine.directory is not None:
-            engine.directory.close()
-
-
-class _DiskEngine(Engine):
-    """An engine whose log is on a simulated disk."""
-
-    def __init__(self, config: ServerConfig, log: Log) -> None:
-        super().__init__(config)
-        self._log = log
-
-    def open(self) -> Log:
-        assert self._log is not None
-        return self._log
-
-
-class _DiskServer(Server):
-    """The server itself, with another log."""
-
-    log: Log
-
-    async def _open_resources(self) -> Engine:
-        await super()._open_resources()
-        self._engine = _DiskEngine(self._config, self.log)
-        return self._engine
+        super().let_go()
 
 
 class _QuickDisk(Disk):

@@ -27,13 +27,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
 from paddock.errors import SESSION_MOVED
+from paddock.log.file import file_log
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
+from paddock.server.durability import startup
 from paddock.testing.simulation.connection import Tap
+from paddock.testing.simulation.disk import open_log
 from paddock.testing.simulation.faults import Faults, roughness
 from paddock.testing.simulation.history import OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
@@ -46,6 +50,7 @@ from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
 from paddock.testing.simulation.story import tell
+from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
 
 # How long clients have to come to rest when everything is mended.
@@ -137,6 +142,7 @@ class World:
                 number,
                 rate=rate,
                 sync_max=self.plan.sync_max,
+                folder=folder,
             )
         return MemberMachine(
             self._loop,
@@ -175,7 +181,7 @@ class World:
             return read_shared_log(self.etcd.committed, self.counts, self.etcd.boots)
         machine = self.machines[0]
         assert isinstance(machine, SingleMachine)
-        return read_log([(batch.at, batch.payload) for batch in machine.disk.batches])
+        return read_log([(batch.at, batch.payload) for batch in machine.disk.witness.batches])
 
     def _tap(self, process: ProcessLoop, host: str) -> Tap | None:
         if process.host in self._hosts:
@@ -295,8 +301,14 @@ def _memory_folder() -> str | None:
 
 @contextlib.contextmanager
 def _small_limits() -> Iterator[None]:
-    """Have snapshots for etcd taken after a few batches, and all machines have an identity."""
+    """Have snapshots for etcd taken after a few batches, and all machines have an identity.
+
+    A log on a disk has small files, and its thread is one of a simulated process.
+    """
     with (
+        patch.object(startup, "FileLog", open_log),
+        patch.object(file_log, "threading", SimpleNamespace(Thread=SimulatedThread)),
+        patch.object(file_log, "queue", SimpleNamespace(SimpleQueue=SimulatedQueue)),
         patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
         patch.object(former_boot, "_machine_id", lambda: b"simulated"),
     ):
