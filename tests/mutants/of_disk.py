@@ -31,14 +31,6 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         '            return f"the log cannot be written: {error}", False\n',
     ),
     mutation(
-        "found-not-settled",
-        "What a start has read is durable before it is served.",
-        "log/file/segments.py",
-        "            self._disk.write(file, end.last_bytes + zeros, end.last_offset)\n"
-        "            self._disk.sync(file)\n",
-        "            self._disk.write(file, end.last_bytes + zeros, end.last_offset)\n",
-    ),
-    mutation(
         "recovered-not-written",
         "What is found after a failed sync is written again before it counts.",
         "log/file/file_log.py",

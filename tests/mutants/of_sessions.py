@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutation import Edit, Mutation, mutation
+from tests.mutants.mutation import Mutation, mutation
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
@@ -63,7 +63,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "moved-is-answered",
         "A write that was refused because its client has moved is not answered.",
         "server/connections/request_handler.py",
-        "        if outcome.error == SESSION_MOVED:\n            self._close()\n            return\n",
+        "        if outcome.error == SESSION_MOVED:\n"
+        "            self._close()\n            return\n",
         "",
     ),
     mutation(

@@ -11,7 +11,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "generation-ignored",
         "A write of a connection that its client has left is refused, wherever the client is now.",
         "state/machine.py",
-        "        if session.generation != entry.generation:\n            raise Refused(SESSION_MOVED)\n",
+        "        if session.generation != entry.generation:\n"
+        "            raise Refused(SESSION_MOVED)\n",
         "",
     ),
     mutation(
@@ -49,7 +50,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "A transaction of which an operation fails leaves nothing behind.",
         "state/machine.py",
         "                if failure != OK:\n"
-        "                    # The transaction fails as a whole, but each operation has its own record.\n"
+        "                    # The transaction fails as a whole, but each operation has its own"
+        " record.\n"
         "                    operations.undo()\n",
         "",
     ),

@@ -7,16 +7,20 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
-from tests.mutants.mutation import Mutation, plant
+from tests.mutants.mutation import ROOT, Mutation, plant
 
-# Nothing that a seed does takes nearly as long.
-_SECONDS_MAX = 6 * 3600
+FOUND: Final = ROOT / "tests" / "mutants" / "found.json"
+SEEDS_MAX: Final = 1_000
+# A thousand worlds take ten minutes, on a machine that has nothing else to do.
+_SECONDS_MAX: Final = 6 * 3600
 
-_CAMPAIGN = """
+_CAMPAIGN: Final = """
 import sys
 from pathlib import Path
 import paddock
@@ -47,7 +51,7 @@ def find(mutation: Mutation | None, seeds: range) -> Found | None:
                 *("--processes", "1"),
                 *("--state", str(state), "--failures", str(folder / "failures")),
             ],
-            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PYTHONPATH": str(folder)},
             cwd=folder,
             capture_output=True,
             text=True,
@@ -55,16 +59,31 @@ def find(mutation: Mutation | None, seeds: range) -> Found | None:
         )
         if not state.exists():
             raise RuntimeError(f"the campaign did not run: {run.stderr[-2000:]}")
-        failed = json.loads(state.read_text())["failed"]
-        if not failed:
-            return None
-        (seed, problems), = failed.items()
-        return Found(int(seed), problems[0])
+        failed: dict[str, list[str]] = json.loads(state.read_text())["failed"]
+        for seed, problems in failed.items():
+            return Found(int(seed), problems[0])
+        return None
 
 
 def find_all(
-    mutations: list[Mutation], seeds: range, known: dict[str, Found] | None = None
+    mutations: Iterable[Mutation], seeds: range, processes: int
 ) -> Iterator[tuple[Mutation, Found | None]]:
-    """Run all mutations; with what is known of them, only the seeds that found them before."""
-    for one in mutations:
-        yield one, find(one, seeds)
+    """Run the campaign for each mutation, several at a time; yield them in their order."""
+    with ThreadPoolExecutor(processes) as pool:
+        running = [(one, pool.submit(find, one, seeds)) for one in mutations]
+        try:
+            for one, found in running:
+                yield one, found.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def read_found() -> dict[str, Found]:
+    """Return what was found before, by the name of the mutation."""
+    return {name: Found(**one) for name, one in json.loads(FOUND.read_text()).items()}
+
+
+def write_found(found: dict[str, Found]) -> None:
+    kept = {name: asdict(one) for name, one in found.items()}
+    FOUND.write_text(json.dumps(kept, indent=1) + "\n")

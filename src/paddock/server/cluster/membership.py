@@ -23,6 +23,7 @@ from typing import Final
 from paddock.log.interface import LogError, SharedLog
 from paddock.server.cluster.announcer import Announcer
 from paddock.server.cluster.disputes import Disputes
+from paddock.server.cluster.former_boot import new_boot
 from paddock.server.cluster.shared_settings import lease_seconds
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
@@ -44,7 +45,6 @@ from paddock.state.roster import (
 
 logger: Final = logging.getLogger(__name__)
 
-BOOT_BYTES: Final = 8
 # In shares of T: how often we look, when an idle server renews its lease at the next look, and how
 # much longer each member of a higher rank waits before it deposes another.
 _LOOK: Final = 1 / 16
@@ -269,7 +269,7 @@ class Membership:
         Returns False if it came out of the log so late that it was void.
         """
         core, records = self._core, self._records
-        self._boot = boot = self._random_bytes(BOOT_BYTES)
+        self._boot = boot = new_boot(self._roster, self._random_bytes)
         if self.on_boot is not None:
             self.on_boot(boot)
         self.number = 0

@@ -100,8 +100,10 @@ class Boot:
     """One membership of a server, as the log has it."""
 
     server: str
+    name: str
     number: int
     joined_at: float
+    joined_place: int
     ended_at: float = float("inf")
     ended_place: int = -1
 
@@ -203,7 +205,8 @@ class Calls:
 
     def _take_log(self, place: int, logged: Logged) -> None:
         if logged.about == h.JOINED:
-            self.boots.append(Boot(logged.path, logged.session, logged.at))
+            server, _, name = logged.path.partition(" ")
+            self.boots.append(Boot(server, name, logged.session, logged.at, place))
             return
         if logged.about == h.ENDED:
             for boot in self.boots:

@@ -52,8 +52,8 @@ ENDED: Final = "ended"
 class Logged:
     """One zxid of the log: a session opened or expired, a node reaped, a client's write.
 
-    Without a zxid: the server that `path` names has joined, under the number `session`; or that
-    boot of it was deposed, has left, or was replaced.
+    Without a zxid: a server has joined, under the number `session`, and `path` names it and its
+    boot; or it was deposed, has left, or was replaced.
     `at` is when it was committed, -1 if that is not known. A write is named by its session and xid.
     """
 

@@ -16,7 +16,7 @@ reply was lost. The order is replayed on the reference model, and these rules ar
     sessions    a session ends when its client closes it, or after a timeout in which no server had
                 told its client that it lives. A session that is said to be over is over
     leases      a server that was deposed, has left or was replaced answers nothing that was sent to
-                it after that
+                it after that, and does not come back under the same name
 
     verdict = judge(history)
     assert not verdict.violations, verdict.report()

@@ -7,20 +7,23 @@ connection that was granted before.
 
 from __future__ import annotations
 
+from paddock.testing.simulation.calls import Boot, Calls
 from paddock.testing.simulation.judge_timeline import Timeline, Violation
 
 
 def judge_leases(timeline: Timeline) -> list[Violation]:
     """Return what servers have answered that could not know that they were members."""
     calls = timeline.calls
-    found = []
+    found = _joined_again(calls)
     for connection in calls.connections.values():
         boots = [
             one
             for one in calls.boots
-            if one.server == connection.server and one.joined_at <= connection.granted_at
+            if one.server.rstrip("?") == connection.server
+            and one.joined_at <= connection.granted_at
         ]
-        if not boots:
+        # It cannot be said of a copied machine whose boot it was.
+        if not boots or any(one.server.endswith("?") for one in boots):
             continue
         boot = boots[-1]
         late = [call for call in connection.calls if call.reply and call.begin > boot.ended_at]
@@ -33,4 +36,21 @@ def judge_leases(timeline: Timeline) -> list[Violation]:
             )
             for call in late[:1]
         ]
+    return found
+
+
+def _joined_again(calls: Calls) -> list[Violation]:
+    """A boot that is over is over: what it has proposed may still come, and must not count."""
+    found = []
+    first: dict[str, Boot] = {}
+    for boot in calls.boots:
+        before = first.setdefault(boot.name, boot)
+        if before is not boot:
+            found.append(
+                Violation(
+                    "leases",
+                    f"{boot.server} has joined for the second time under the name {boot.name}",
+                    [before.joined_place, boot.joined_place],
+                )
+            )
     return found

@@ -279,7 +279,7 @@ class _Link(asyncio.Protocol):
         self._in_flight: list[Request] = []
         # Done when there is something new: a reply, or the end.
         self._news: asyncio.Future[None] | None = None
-        self._heard_at = self._loop.time()
+        self._heard_at = self._sent_at = self._loop.time()
 
     def is_silent(self, seconds: float) -> bool:
         return self._loop.time() - self._heard_at >= seconds
@@ -300,10 +300,10 @@ class _Link(asyncio.Protocol):
             self.keep_alive()
 
     def keep_alive(self) -> None:
-        """Ping a server that has said nothing for a while, and leave one that does not answer."""
+        """Ping if nothing was sent for a while, and leave a server that does not answer."""
         if self.is_silent(self._patience):
             self.close()
-        elif self.is_silent(self._patience / 2):
+        elif self._loop.time() - self._sent_at >= self._patience / 2:
             self.send(Request(PING_XID, opcodes.PING, None))
 
     async def wait(self, seconds: float) -> None:
@@ -358,5 +358,6 @@ class _Link(asyncio.Protocol):
             self._news.set_result(None)
 
     def _write(self, frame: bytes) -> None:
+        self._sent_at = self._loop.time()
         if self._transport is not None:
             self._transport.write(len(frame).to_bytes(4, "big") + frame)

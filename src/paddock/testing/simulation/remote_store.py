@@ -25,9 +25,14 @@ class WorldEtcd(EtcdModel):
     def __init__(self, seed: int, process: ProcessLoop) -> None:
         super().__init__(seed)
         self.committed: list[tuple[float, Record]] = []
-        # The machine of each boot that has ever proposed.
+        # The machine of each boot that has ever proposed; with a `?` if its copy did, too.
         self.boots: dict[bytes, str] = {}
         self.process = process
+
+    def note_boot(self, boot: bytes, machine: str) -> None:
+        known = self.boots.setdefault(boot, machine)
+        if known != machine and not known.endswith("?"):
+            self.boots[boot] = f"{min(known, machine, key=len)}?"
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
         put = super().append(boot, number, payload)
@@ -46,7 +51,7 @@ class RemoteStore(Store):
         self.endpoint = "etcd"
         self._process = process
         self._etcd = etcd.process
-        self._boots = etcd.boots
+        self._note_boot = etcd.note_boot
         self._name = name
         with etcd.process.enter():
             self._store: ModelStore = etcd.store(name)
@@ -58,7 +63,7 @@ class RemoteStore(Store):
             stream.close()
 
     async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
-        self._boots[boot] = self._name
+        self._note_boot(boot, self._name)
         return await self._ask(self._store.append(boot, number, payload))
 
     async def page(

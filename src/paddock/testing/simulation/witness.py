@@ -59,8 +59,8 @@ def read_shared_log(
                     counts[f"members: {_CHANGES.get(change.kind, change.kind)}"] += 1
                     about = _ABOUT.get(change.kind)
                     if about is not None:
-                        server = boots[change.boot]
-                        yield Logged(0, about, change.number, path=server, at=round(at, 9))
+                        name = f"{boots[change.boot]} {change.boot.hex()}"
+                        yield Logged(0, about, change.number, path=name, at=round(at, 9))
 
 
 def _apply(machine: StateMachine, payload: bytes, at: float) -> Iterator[Logged]:

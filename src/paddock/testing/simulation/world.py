@@ -39,7 +39,7 @@ from paddock.server.durability import startup
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.disk import open_log
 from paddock.testing.simulation.faults import Faults, roughness
-from paddock.testing.simulation.history import OPENED, History, Logged
+from paddock.testing.simulation.history import EXPIRED, OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
@@ -170,9 +170,10 @@ class World:
         # Sessions that nobody uses any more are over by then.
         await asyncio.sleep(_GONE_SECONDS)
         await self._read_everything()
-        for machine in self.machines:
+        for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
-            self.failures += machine.failures
+            # First: what ends a server explains what its clients do not get.
+            self.failures[:0] = machine.failures
             self.counts += machine.counts
 
     def log(self) -> Iterator[Logged]:
@@ -230,6 +231,9 @@ class World:
             if self._loop.time() > end:
                 self.failures.append(f"liveness: no rest for {' '.join(waiting)}")
                 break
+            if any(machine.failures for machine in self.machines):
+                # It need not be waited for what does not come.
+                break
             for machine in self.machines:
                 # A server that was being stopped when everything was mended.
                 machine.start()
@@ -256,6 +260,7 @@ class World:
 
 _ALL_PATHS: Final = (
     "/", "/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q", "/e1", "/e2", "/a/e", "/c/e", "/k", "/c/k",
+    "/k/x", "/c/k/x",
 )  # fmt: skip
 
 
@@ -290,6 +295,8 @@ def run_world(plan: Plan) -> Result:
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
     failures += _forgotten(verdict)
+    if plan.is_calm:
+        failures += _disturbed(verdict)
     _count(world, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
 
@@ -339,6 +346,30 @@ def _forgotten(verdict: Verdict) -> list[str]:
         f"liveness: session 0x{session:x} outlives its client"
         for session in opened
         if session not in used and session not in verdict.timeline.ends
+    ]
+
+
+def _disturbed(verdict: Verdict) -> list[str]:
+    """Return what should not have happened in a world in which nothing goes wrong."""
+    calls = verdict.calls
+    found = [
+        f"calm: {boot.server} was a member no more, at {boot.ended_at:.3f}"
+        for boot in calls.boots
+        if boot.ended_place >= 0
+    ]
+    used = {
+        (connection.session, connection.lost_at)
+        for connection in calls.connections.values()
+        if connection.calls
+    }
+    return found + [
+        f"calm: session 0x{one.session:x} expired, whose client was there"
+        for one in calls.log.values()
+        if one.about == EXPIRED
+        and any(
+            session == one.session and (lost_at is None or lost_at > one.at)
+            for session, lost_at in used
+        )
     ]
 
 
