@@ -192,8 +192,9 @@ class WorldLoop(asyncio.AbstractEventLoop):
         self._timers.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Raise it: in the world itself nothing may go wrong."""
-        raise context.get("exception") or RuntimeError(context["message"])
+        """Raise what was raised: in the world itself nothing may go wrong."""
+        if "exception" in context:
+            raise context["exception"]
 
 
 def new_world() -> WorldLoop:

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
+from paddock.testing.simulation import process as module
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, new_process, new_world
+from paddock.testing.simulation.process import EndlessError, ProcessLoop, new_process, new_world
 
 
 def in_world(main: Callable[[SimulatedNetwork], Coroutine[Any, Any, None]]) -> None:
@@ -74,6 +77,39 @@ def test_a_paused_process_does_nothing_and_all_of_it_later_in_order() -> None:
         assert seen[-1][1] >= 11.5
 
     in_world(main)
+
+
+@pytest.mark.parametrize(("pause", "seen"), [(10.0, ["timer", "socket"]), (10.000001, None)])
+def test_a_process_that_goes_on_may_look_at_its_sockets_first(
+    pause: float, seen: list[str] | None
+) -> None:
+    async def main(network: SimulatedNetwork) -> None:
+        process = process_of(network)
+        found: list[str] = []
+        process.call_later(1.0, found.append, "timer")
+        process.pause()
+        await asyncio.sleep(5)
+        process.call_soon(found.append, "socket")
+        await asyncio.sleep(pause - 5)
+        process.resume()
+        await asyncio.sleep(0.1)
+        assert found == (seen or ["socket", "timer"])
+
+    in_world(main)
+
+
+def test_a_world_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CALLS_MAX", 1_000)
+
+    async def main(network: SimulatedNetwork) -> None:
+        def again() -> None:
+            network.world.call_soon(again)
+
+        again()
+        await asyncio.sleep(1)
+
+    with pytest.raises(EndlessError, match="no end after 1000 calls"):
+        in_world(main)
 
 
 def test_a_killed_process_never_runs_again_not_even_its_cleanup() -> None:
