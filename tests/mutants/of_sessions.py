@@ -67,11 +67,4 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "            self._close()\n            return\n",
         "",
     ),
-    mutation(
-        "older-connection-stays",
-        "A session has one connection: the older one is closed.",
-        "server/sessions/lifecycle.py",
-        "            liveness.connection.close()\n        self.tracker.renew(liveness, timeout)\n",
-        "            pass\n        self.tracker.renew(liveness, timeout)\n",
-    ),
 )

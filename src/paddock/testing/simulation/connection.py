@@ -8,7 +8,8 @@ import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop
+from paddock.testing.simulation.process import ProcessLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 Address = tuple[str, int]
 

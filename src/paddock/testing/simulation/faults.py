@@ -14,9 +14,10 @@ from paddock.testing.simulation.store_faults import StoreFaults
 
 if TYPE_CHECKING:
     from paddock.testing.simulation.network import SimulatedNetwork
-    from paddock.testing.simulation.process import ProcessLoop, WorldLoop
+    from paddock.testing.simulation.process import ProcessLoop
     from paddock.testing.simulation.recorder import Recorder
     from paddock.testing.simulation.remote_store import WorldEtcd
+    from paddock.testing.simulation.world_loop import WorldLoop
 
 _SLOW_SYNC_SECONDS = 2.0
 _LAG_SECONDS = 1.5

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.testing.simulation.connection import Address, Connection, SimulatedTransport, Tap
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop
+from paddock.testing.simulation.process import ProcessLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 Factory = Callable[[], asyncio.BaseProtocol]
 

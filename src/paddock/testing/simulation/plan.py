@@ -65,7 +65,8 @@ _READS: Final = ("get", "exists", "children", "children2")
 class Wish:
     """One call. `flags` are those of a create; a version is -1 for any.
 
-    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight.
+    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight;
+    `linger` does so, too, and leaves the connection open behind it.
     """
 
     name: str
@@ -200,11 +201,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
     name = draw.choice(
         ("create", "create", "create", "set", "set", "set", "delete", "get", "get", "exists",
          "children", "children2", "sync", "multi", "ephemeral", "sequential", "add_watch",
-         "remove_watches", "ephemerals", "multi_read", "container", "contained", "close", "hop")
+         "remove_watches", "ephemerals", "multi_read", "container", "contained", "close", "hop",
+         "linger")
     )  # fmt: skip
     if name == "close" and draw.random() < 0.5:
         name = "get"
-    if name == "hop":
+    if name in ("hop", "linger"):
         return Wish(name)
     if name == "ephemeral":
         return Wish("create", draw.choice(("/e1", "/e2", "/a/e", "/c/e")), mark, flags=1)
@@ -214,8 +216,10 @@ def _wish(draw: random.Random, mark: str) -> Wish:
         return Wish("create", draw.choice(("/k", "/c/k")), mark, flags=4)
     if name == "contained":
         # What comes and goes below a container, which is reaped when it is empty.
-        name, path = draw.choice(("create", "create", "delete")), draw.choice(("/k/x", "/c/k/x"))
-        return Wish(name, path, mark)
+        path = draw.choice(("/k", "/c/k"))
+        if draw.random() < 0.2:
+            return Wish("delete", path)
+        return Wish(draw.choice(("create", "create", "delete")), f"{path}/x", mark)
     if name == "multi":
         steps = [_step(draw, f"{mark}.{number}") for number in range(1, draw.randint(1, 3) + 1)]
         return Wish("multi", steps=tuple(steps))
@@ -254,6 +258,13 @@ def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tupl
             # A client that has to go elsewhere just then.
             at = fault.at + draw.uniform(0, 3)
             found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+        if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
+            # Troubles do not come alone.
+            at = fault.at + draw.uniform(0, fault.seconds)
+            again = draw.choice(_OF_LEASES)
+            seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
+            value = round(draw.random(), 4)
+            found.append(Fault(round(at, 4), again, fault.target, seconds, value))
         if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
             # One that is not heard of again, while it is in doubt who has its session.
             at = fault.at + draw.uniform(0, 8)

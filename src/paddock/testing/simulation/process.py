@@ -8,26 +8,28 @@ any moment between two callbacks. The rules:
 * A paused process runs nothing. What was to run meanwhile runs when it goes on: in its order, or
   timers last. Its clock goes on, and the network keeps what comes for it.
 * A killed process never runs again: no callback, no `finally`, no destructor of a task.
-* What would run in a thread of an executor runs at once. For other threads see `threads`.
+* What would run in a thread of an executor runs at once, and its result comes a moment later. For
+  other threads see `threads`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
+import random
 from asyncio.events import _get_running_loop, _set_running_loop
-from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context, copy_context
+from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
+
+from paddock.testing.simulation.world_loop import Call, Scheduled, WorldLoop
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 _DELAY_MIN: Final = 1e-6
-# A world has about 20,000 calls, and none has as many as this.
-_CALLS_MAX: Final = 1_000_000
+# What may pass until the result of a thread is known.
+_EXECUTOR_SECONDS: Final = (0.0, 0.0, 0.001, 0.05)
 
 
 class Thread(Protocol):
@@ -58,151 +60,7 @@ class Network(Protocol):
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
 
-class EndlessError(Exception):
-    """A world does not come to its end: something happens again and again, perhaps at no time."""
-
-
-class _Call(asyncio.TimerHandle):
-    """Something that is to be called. It is one of asyncio's, without what that does for debugging.
-
-    There are hundreds of thousands of them in a world.
-    """
-
-    __slots__ = ()
-
-    def __init__(
-        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
-    ) -> None:
-        self._callback = callback
-        self._args = args
-        self._context = copy_context() if context is None else context
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        self._cancelled = True
-        self._callback = self._args = None
-
-
-class WorldLoop(asyncio.AbstractEventLoop):
-    """The loop of the world. Time moves when no process has anything to do.
-
-    What was scheduled first is called first. It has no sockets, no threads and no real clock.
-    """
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        # What is to be called now, and on whose behalf; and later, in the order of their times.
-        self._ready: deque[tuple[WorldLoop | ProcessLoop, _Call]] = deque()
-        self._timers: list[tuple[float, int, WorldLoop | ProcessLoop, _Call]] = []
-        self._scheduled = 0
-        self._is_closed = False
-
-    def schedule(self, loop: WorldLoop | ProcessLoop, call: _Call, at: float = 0.0) -> None:
-        """Have something called at a moment, or now if that is over."""
-        if at <= self.now:
-            self._ready.append((loop, call))
-        else:
-            self._scheduled += 1
-            heapq.heappush(self._timers, (at, self._scheduled, loop, call))
-
-    def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
-        """Run everything until a coroutine is through."""
-        main = self.create_task(future)
-        ready, timers = self._ready, self._timers
-        running: WorldLoop | ProcessLoop = self
-        _set_running_loop(self)
-        try:
-            for _ in range(_CALLS_MAX):
-                if ready:
-                    loop, call = ready.popleft()
-                elif timers:
-                    self.now, _, loop, call = heapq.heappop(timers)
-                else:
-                    raise RuntimeError("everything waits, and for no timer")
-                if call._cancelled:
-                    continue
-                if loop is not self and not loop.may_run(call):  # type: ignore[union-attr]
-                    continue
-                if loop is not running:
-                    running = loop
-                    _set_running_loop(loop)
-                try:
-                    call._context.run(call._callback, *call._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    loop.call_exception_handler({"message": "in a callback", "exception": error})
-                if main.done():
-                    return main.result()
-            raise EndlessError(f"no end after {_CALLS_MAX} calls, at {self.now:.3f} s")
-        finally:
-            _set_running_loop(None)
-
-    def time(self) -> float:
-        return self.now
-
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
-        call = _Call(callback, args, context)
-        self._ready.append((self, call))
-        return call
-
-    def call_later(  # type: ignore[override]
-        self,
-        delay: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        return self.call_at(self.now + delay, callback, *args, context=context)
-
-    def call_at(  # type: ignore[override]
-        self,
-        when: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        call = _Call(callback, args, context)
-        call._when = when
-        self.schedule(self, call, when)
-        return call
-
-    def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
-
-    def create_task(  # type: ignore[override]
-        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Any = None
-    ) -> asyncio.Task[T]:
-        return asyncio.Task(coro, loop=self, name=name, context=context)
-
-    def get_debug(self) -> bool:
-        return False
-
-    def is_running(self) -> bool:
-        return True
-
-    def is_closed(self) -> bool:
-        return self._is_closed
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._ready.clear()
-        self._timers.clear()
-
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Raise what was raised: in the world itself nothing may go wrong."""
-        if "exception" in context:
-            raise context["exception"]
-
-
-def new_world() -> WorldLoop:
-    """Return the loop of a new world. It has all of a loop that worlds use."""
-    return WorldLoop()  # type: ignore[abstract]
-
-
-class ProcessLoop(asyncio.AbstractEventLoop):
+class ProcessLoop(Scheduled):
     """The event loop of one process: `rate` is how fast its clock runs, `start` where it began."""
 
     def __init__(
@@ -228,10 +86,13 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         # What its clock has shown: it never goes back.
         self._floor = start
         # What was to run while it is paused.
-        self._stalled: list[_Call] = []
+        self._stalled: list[Call] = []
         # Kept, so that nothing of a dead process is ever collected while the world runs.
         self._tasks: list[asyncio.Task[Any]] = []
         self.threads: list[Thread] = []
+        # When the last thing that a thread of an executor has done is known.
+        self._executed_at = 0.0
+        self._random = random.Random(f"{name} {world.now}")
         self._debug = False
 
     # What the world does to it.
@@ -291,8 +152,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        call = _Call(callback, args, context)
-        call._when = 0.0
+        call = Call(callback, args, context)
         if not self.is_dead:
             self._world.schedule(self, call)
         return call
@@ -318,13 +178,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        call = _Call(callback, args, context)
-        call._when = when
+        call = Call(callback, args, context, when)
         if not self.is_dead:
             self._world.schedule(self, call, (when - self._start) / self._rate)
         return call
 
-    def may_run(self, call: _Call) -> bool:
+    def may_run(self, call: Call) -> bool:
         """Return whether something may be called now; while the process is paused it is kept."""
         if self.is_dead:
             return False
@@ -352,10 +211,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self, executor: Any, func: Callable[[*Arguments], T], *args: *Arguments
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = self.create_future()
+        delay = self._random.choice(_EXECUTOR_SECONDS)
+        self._executed_at = max(self._executed_at, self.time() + delay)
         try:
-            future.set_result(func(*args))
+            self.call_at(self._executed_at, _settle, future, func(*args), None)
         except Exception as error:
-            future.set_exception(error)
+            self.call_at(self._executed_at, _settle, future, None, error)
         return future
 
     # The network.
@@ -420,6 +281,15 @@ def new_process(
     process = ProcessLoop(world, network, name, host, rate=rate)  # type: ignore[abstract]
     network.processes.append(process)
     return process
+
+
+def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 class _Inside:

@@ -6,7 +6,7 @@ from paddock.protocol.framing import FrameBuffer
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.frames import is_event
 from paddock.testing.simulation.history import History, Moment
-from paddock.testing.simulation.process import WorldLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 _FRAME_BYTES_MAX = 1 << 30
 # Four-letter words, with which a client looks for a server.

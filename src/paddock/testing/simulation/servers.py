@@ -24,8 +24,9 @@ from paddock.server.config.log_url import LogUrl
 from paddock.server.server import Server
 from paddock.testing.simulation.disk import SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
+from paddock.testing.simulation.world_loop import WorldLoop
 
 PORT: Final = 2181
 # The time of day at the beginning of every world.

@@ -44,7 +44,7 @@ from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process, new_world
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
@@ -52,6 +52,7 @@ from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, Sin
 from paddock.testing.simulation.story import tell
 from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
+from paddock.testing.simulation.world_loop import WorldLoop, new_world
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0

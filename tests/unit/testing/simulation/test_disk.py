@@ -13,8 +13,9 @@ from paddock.log.file import file_log
 from paddock.log.interface import Log, LogError, Record
 from paddock.testing.simulation.disk import SimulatedDisk, open_log
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process, new_world
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
+from paddock.testing.simulation.world_loop import WorldLoop, new_world
 
 
 class Heard:

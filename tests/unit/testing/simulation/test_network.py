@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, new_process, new_world
+from paddock.testing.simulation.process import ProcessLoop, new_process
+from paddock.testing.simulation.world_loop import new_world
 
 PORT = 2181
 

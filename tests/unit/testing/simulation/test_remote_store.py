@@ -9,8 +9,9 @@ import pytest
 from paddock.log.etcd.store import StoreError
 from paddock.log.interface import Record
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, new_process, new_world
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
+from paddock.testing.simulation.world_loop import new_world
 
 BOOT = b"12345678"
 
