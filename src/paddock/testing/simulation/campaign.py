@@ -49,9 +49,15 @@ TO_BE_SEEN: Final = (
     "log: reaped",
     "log: held batches",
     "log: void batches",
+    "log: watches opened again",
+    "log: read in pages",
+    "disk: torn tails",
+    "disk: batches found at a start",
+    "disk: starts from a snapshot",
     "members: deposed",
     "members: left",
     "lost its log: TrimmedError",
+    "ended by itself: ForbiddenError",
     *(f"fault: {kind}" for kind in dict.fromkeys((*SINGLE_FAULTS, *CLUSTER_FAULTS))),
 )
 

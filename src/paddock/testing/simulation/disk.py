@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,6 +186,8 @@ class Witness:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.batches: list[StoredBatch] = []
+        # What starts have found, for the campaign.
+        self.counts: Counter[str] = Counter()
         self._now = now
         # Up to which index the log may be purged, and when the last process has ended.
         self._purged = 0
@@ -197,6 +200,7 @@ class Witness:
         for number, record in enumerate(log.records(self._purged)):
             is_known = number < len(told) and told[number].payload == record.payload
             at = told[number].at if is_known else self._ended_at
+            self.counts["disk: batches found at a start"] += not is_known
             self.batches.append(StoredBatch(record.payload, at))
 
     def committed(self, record: Record) -> None:
@@ -217,6 +221,7 @@ class WitnessedLog:
         self._log = log
         self._witness = witness
         witness.opened(log)
+        witness.counts["disk: torn tails"] += log.torn is not None
 
     server: Final = FileLog.server
     in_flight_max: Final = FileLog.in_flight_max
@@ -231,6 +236,7 @@ class WitnessedLog:
         return self._log.torn
 
     def start(self, listener: Listener, after: int = 0) -> None:
+        self._witness.counts["disk: starts from a snapshot"] += after > 0
         self._log.start(_Ear(listener, self._witness), after)
 
     def propose(self, number: int, payload: bytes) -> None:

@@ -107,6 +107,9 @@ class Machine:
         if self.process is not None:
             self.process.resume()
 
+    def count(self) -> None:
+        """Count what the present server has met."""
+
     def collect(self, process: ProcessLoop | None) -> None:
         """Keep what a process has raised."""
         if process is not None:
@@ -169,6 +172,7 @@ class Machine:
     async def _start_again(self, process: ProcessLoop) -> None:
         assert self._server is not None
         await self._server.stop()
+        self.count()
         self._boots += 1
         self._start_server(process)
 
@@ -187,6 +191,7 @@ class Machine:
 
     def _end(self, process: ProcessLoop, *, silently: bool = False) -> None:
         process.kill()
+        self.count()
         self._network.die(process, silently=silently)
         self.collect(process)
         self.let_go()
@@ -227,6 +232,10 @@ class SingleMachine(Machine):
             monotonic=process.time,
             on_fatal=lambda: self.failures.append(f"{self.name}: its state was given up"),
         )
+
+    def count(self) -> None:
+        self.counts += self.disk.witness.counts
+        self.disk.witness.counts.clear()
 
     def kill(self, *, silently: bool) -> str:
         said = super().kill(silently=silently)
@@ -300,6 +309,13 @@ class MemberMachine(Machine):
         self.start()
         copy.start()
         return copy
+
+    def count(self) -> None:
+        cluster = None if self._server is None else self._server._cluster
+        if cluster is not None and cluster._start is not None:
+            figures = cluster._start.log.figures
+            self.counts["log: watches opened again"] += figures.reopenings
+            self.counts["log: read in pages"] += figures.page_reads
 
     def lose_cache(self) -> None:
         """Lose the data folder, while no process runs."""

@@ -173,6 +173,8 @@ class World:
         await self._read_everything()
         for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
+            if machine.is_running:
+                machine.count()
             # First: what ends a server explains what its clients do not get.
             self.failures[:0] = machine.failures
             self.counts += machine.counts
