@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutation import Mutation, mutation
+from tests.mutants.mutation import Edit, Mutation, mutation
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
@@ -20,13 +20,6 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "server/connections/request_handler.py",
         "            liveness.heard = self._tracker.now()\n            self.tally.receive(",
         "            self.tally.receive(",
-    ),
-    mutation(
-        "attach-not-heard",
-        "A session that is attached again has its whole timeout.",
-        "server/sessions/tracker.py",
-        "        liveness.is_closing = False\n        liveness.heard = self.now()\n",
-        "        liveness.is_closing = False\n",
     ),
     mutation(
         "never-expired",
@@ -51,20 +44,34 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "A client is attached when its server has all that the client has seen.",
         "server/connections/handshake.py",
         "            if request.session_id:\n                body = attach_body(",
-        "            if request.session_id and self._session() is not None:\n"
-        "                session = self._session()\n"
+        "            session = self._session()\n"
+        "            if core.lease is not None and session is not None:\n"
+        "                self._handler.stage = ATTACHING\n"
         "                if core.tracker.get(session.id) is None:\n"
         "                    core.tracker.add(session.id, session.timeout_ms / 1000)\n"
-        "                self._attached(session.changed(2), core.machine.zxid)\n"
+        "                loop = core.replica._loop\n"
+        "                loop.call_soon(self._attached, session.changed(2), core.machine.zxid)\n"
+        "                loop.call_soon(self._handler.flush)\n"
         "            elif request.session_id:\n"
         "                body = attach_body(",
     ),
     mutation(
-        "moved-is-answered",
-        "A write that was refused because its client has moved is not answered.",
+        "older-connection-serves",
+        "A session has one connection: an older one is closed, and its writes are not answered.",
         "server/connections/request_handler.py",
         "        if outcome.error == SESSION_MOVED:\n"
         "            self._close()\n            return\n",
         "",
+        Edit(
+            "server/sessions/lifecycle.py",
+            "            liveness.connection.close()\n        self.tracker.renew(liveness, timeout)\n",
+            "            pass\n        self.tracker.renew(liveness, timeout)\n",
+        ),
+        Edit(
+            "server/sessions/lifecycle.py",
+            '                extra={"session": change.session, "reason": "moved"},\n            )\n'
+            "            liveness.connection.close()\n",
+            '                extra={"session": change.session, "reason": "moved"},\n            )\n',
+        ),
     ),
 )
