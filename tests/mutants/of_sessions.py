@@ -64,14 +64,14 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "",
         Edit(
             "server/sessions/lifecycle.py",
-            "            liveness.connection.close()\n        self.tracker.renew(liveness, timeout)\n",
+            "            liveness.connection.close()\n"
+            "        self.tracker.renew(liveness, timeout)\n",
             "            pass\n        self.tracker.renew(liveness, timeout)\n",
         ),
         Edit(
             "server/sessions/lifecycle.py",
-            '                extra={"session": change.session, "reason": "moved"},\n            )\n'
-            "            liveness.connection.close()\n",
-            '                extra={"session": change.session, "reason": "moved"},\n            )\n',
+            '"reason": "moved"},\n            )\n            liveness.connection.close()\n',
+            '"reason": "moved"},\n            )\n',
         ),
     ),
 )
