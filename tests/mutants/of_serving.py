@@ -56,8 +56,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "watch-fires-again",
         "A watch of one event is gone with it.",
         "state/watches.py",
-        "            if modes & ONE_SHOT:\n                watcher.watch_count",
-        "            if modes & ONE_SHOT and modes != ONE_SHOT:\n                watcher.watch_count",
+        "            if modes & ONE_SHOT:\n                watcher",
+        "            if modes & ONE_SHOT and modes != ONE_SHOT:\n                watcher",
     ),
     mutation(
         "deletion-told-twice",
