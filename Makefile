@@ -47,7 +47,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate lab judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate mutants lab judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -184,6 +184,10 @@ storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until
 # campaign that was stopped goes on.
 simulate: $(VENV)/.dev ## simulated worlds of servers, clients and faults, each judged (SEEDS=1000, or SEEDS=7:8)
 	$(PURE) $(BIN)/python -m paddock.testing.simulation.campaign --seeds $(SEEDS) $(SIMULATE)
+
+# MUTANTS='--only lease-too-long' runs one of them, and writes nothing.
+mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated worlds; writes the table of them
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Needs root: servers, etcd and clients run in network namespaces. On CI nothing of it is skipped.
 lab: $(VENV)/.dev judges ## real partitions, pauses, clocks and full disks: ten minutes, with a table of what clients noticed

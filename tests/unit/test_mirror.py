@@ -3,7 +3,8 @@
 A test file stands in the folder of its module and has the module's name, or that name and what it
 is about: `client/session/session.py` has `client/session/test_session.py` and
 `client/session/test_session_losses.py`. The tests of a package itself (its `__init__.py`) have the
-package's name. Folders for `tools`, `bench` and `tests/support` stand beside those of the source.
+package's name. Folders for `tools`, `bench`, `tests/support` and `tests/mutants` stand beside those
+of the source.
 """
 
 from pathlib import Path
@@ -13,7 +14,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "tests" / "unit"
 # Where the folders of `tests/unit` have their modules; any other is one of `src/paddock`.
-ELSEWHERE = {"tools": ROOT / "tools", "bench": ROOT / "bench", "support": ROOT / "tests/support"}
+ELSEWHERE = {
+    "tools": ROOT / "tools",
+    "bench": ROOT / "bench",
+    "support": ROOT / "tests/support",
+    "mutants": ROOT / "tests/mutants",
+}
 # Tests of the tree as a whole, beside those of the modules of `src/paddock` itself.
 OF_THE_TREE = {
     "test_change_recipes.py",

@@ -1,4 +1,4 @@
-"""The boot of this server, written down for its successor on the same data folder.
+"""The boot of this server: its name, written down for its successor on the same data folder.
 
 A server that was killed is still a member until it is deposed. Its successor replaces it at once,
 if the former one can surely not speak any more: the data folder is claimed by one process at a
@@ -11,12 +11,27 @@ is applied, that one is the member.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from paddock.log.etcd.keys import BOOT_BYTES
 from paddock.log.file.disk import Disk, write_file
+from paddock.state.roster import Roster
 
 _MACHINE_ID: Final = Path("/etc/machine-id")
+
+
+def new_boot(roster: Roster, random_bytes: Callable[[int], bytes]) -> bytes:
+    """Return the name of a boot that none has had.
+
+    A clone of this machine may have drawn the same one. Its JOIN would be in the log already, and
+    ours, which would be taken for the same, would never come.
+    """
+    boot = random_bytes(BOOT_BYTES)
+    while boot in roster.members or boot in roster.ended:
+        boot = random_bytes(BOOT_BYTES)
+    return boot
 
 
 class FormerBoot:

@@ -24,6 +24,7 @@ from paddock.log.interface import LogError, SharedLog
 from paddock.server.cluster.announcer import Announcer
 from paddock.server.cluster.clocks import Clocks
 from paddock.server.cluster.disputes import Disputes
+from paddock.server.cluster.former_boot import new_boot
 from paddock.server.cluster.silence import Silence
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
@@ -44,7 +45,6 @@ from paddock.state.roster_bodies import JoinRequest
 
 logger: Final = logging.getLogger(__name__)
 
-BOOT_BYTES: Final = 8
 # In shares of T: how often we look, when we renew our lease at the next look, and how long we wait
 # for a sign of life of others before we join.
 _LOOK: Final = 1 / 16
@@ -300,7 +300,7 @@ class Membership:
         Returns False if it was void, so that another one is needed.
         """
         core, records = self._core, self._records
-        self._boot = boot = self._random_bytes(BOOT_BYTES)
+        self._boot = boot = new_boot(self._roster, self._random_bytes)
         if self.on_boot is not None:
             self.on_boot(boot, replaces)
         self.number = 0

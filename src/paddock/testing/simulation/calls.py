@@ -96,6 +96,19 @@ class Connection:
 
 
 @dataclass
+class Boot:
+    """One membership of a server, as the log has it."""
+
+    server: str
+    name: str
+    number: int
+    joined_at: float
+    joined_place: int
+    ended_at: float = float("inf")
+    ended_place: int = -1
+
+
+@dataclass
 class Problem:
     """Something in a history that cannot be understood, and where it is."""
 
@@ -112,6 +125,8 @@ class Calls:
         self.calls: list[Call] = []
         self.log: dict[int, Logged] = {}
         self.log_places: dict[int, int] = {}
+        # The boots of servers, in the order in which they joined.
+        self.boots: list[Boot] = []
         self.problems: list[Problem] = []
         self._waiting: dict[int, deque[Call]] = {}
         for place, moment in enumerate(history):
@@ -189,6 +204,15 @@ class Calls:
         connection.received.append(call)
 
     def _take_log(self, place: int, logged: Logged) -> None:
+        if logged.about == h.JOINED:
+            server, _, name = logged.path.partition(" ")
+            self.boots.append(Boot(server, name, logged.session, logged.at, place))
+            return
+        if logged.about == h.ENDED:
+            for boot in self.boots:
+                if boot.number == logged.session:
+                    boot.ended_at, boot.ended_place = logged.at, place
+            return
         if logged.zxid in self.log:
             self._complain(
                 f"the log has zxid 0x{logged.zxid:x} twice", self.log_places[logged.zxid], place

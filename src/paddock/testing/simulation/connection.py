@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from paddock.testing.memory_transport import MemoryTransport
 from paddock.testing.simulation.process import ProcessLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 Address = tuple[str, int]
 
@@ -27,7 +28,7 @@ class Tap(Protocol):
 class Ways(Protocol):
     """What a connection needs of its network."""
 
-    world: asyncio.AbstractEventLoop
+    world: WorldLoop
     delay_max: float
 
     def is_parted(self, one: str, other: str) -> bool: ...

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from paddock.testing.simulation.process import ProcessLoop
     from paddock.testing.simulation.recorder import Recorder
     from paddock.testing.simulation.remote_store import WorldEtcd
+    from paddock.testing.simulation.world_loop import WorldLoop
 
 _SLOW_SYNC_SECONDS = 2.0
 _LAG_SECONDS = 1.5
@@ -31,6 +32,8 @@ def roughness(share: float) -> StoreFaults:
         value = getattr(rough, field.name)
         if isinstance(value, float):
             setattr(faults, field.name, value * share)
+    # No fault: it happens to those who have several appends in flight.
+    faults.swapped = rough.swapped
     return faults
 
 
@@ -39,7 +42,7 @@ class Faults:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: WorldLoop,
         network: SimulatedNetwork,
         recorder: Recorder,
         machines: list[Machine],
@@ -54,6 +57,8 @@ class Faults:
         self._clients = clients
         self._etcd = etcd
         self._rough = rough
+        # Machines that were copied from others, while these started.
+        self.clones: list[MemberMachine] = []
         # What waits to be undone: what is mended early is not undone again.
         self._lasting: dict[asyncio.TimerHandle, Callable[[], object]] = {}
 
@@ -67,7 +72,7 @@ class Faults:
         elif fault.kind in (p.PART, p.PAUSE_CLIENT, p.KILL_CLIENT):
             if client is not None:
                 self._do_to_client(fault, client)
-        elif fault.kind in (p.STOP, p.KILL, p.POWER, p.PAUSE, p.JUMP):
+        elif fault.kind in (p.STOP, p.KILL, p.POWER, p.PAUSE, p.JUMP, p.CLONE):
             said = self._do_to_server(fault, machine)
         elif isinstance(machine, SingleMachine):
             self._do_to_disk(fault, machine)
@@ -87,7 +92,9 @@ class Faults:
             machine.resume()
             machine.start()
         if self._etcd is not None:
-            self._etcd.faults.calm()
+            self._etcd.faults = roughness(0.0)
+        for clone in self.clones:
+            clone.kill(silently=False)
 
     def _lasts(self, fault: Fault, undo: Callable[[], object]) -> None:
         def end() -> None:
@@ -134,6 +141,11 @@ class Faults:
             self._lasts(fault, machine.resume)
             return ""
         said = ""
+        if fault.kind == p.CLONE:
+            if isinstance(machine, MemberMachine):
+                machine.kill(silently=False)
+                self.clones.append(machine.clone(len(self.clones)))
+            return said
         if fault.kind == p.STOP:
             machine.stop()
         else:
@@ -167,6 +179,9 @@ class Faults:
         elif fault.kind == p.LAG:
             link.delay_s = _LAG_SECONDS * fault.value
             self._lasts(fault, lambda: setattr(link, "delay_s", 0.0))
+        elif fault.kind == p.HOARD:
+            link.hoard_s = 60.0 * fault.value
+            self._lasts(fault, lambda: setattr(link, "hoard_s", 0.0))
         elif fault.kind == p.DEAF:
             link.silence_streams()
         elif fault.kind == p.BREAK:

@@ -12,7 +12,7 @@ clocks the processes had. The moments:
     lost      the connection is over for the client: what has no reply has an unknown outcome
     fault     something was done to the world, for the reader
     note      something that a process says of itself, such as that it holds a lock
-    log       one zxid, as the log of the service has it (`Logged`)
+    log       one zxid, or the end of a server, as the log of the service has it (`Logged`)
 
 Lines of the log resolve what no reply tells: unknown outcomes, expiries, sessions that were opened.
 The judge believes none of them further than they agree with what clients saw.
@@ -46,12 +46,16 @@ EXPIRED: Final = "expired"
 REAPED: Final = "reaped"
 CALL: Final = "call"
 EPOCH: Final = "epoch"
+JOINED: Final = "joined"
+ENDED: Final = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
     """One zxid of the log: a session opened or expired, a node reaped, a client's write.
 
+    Without a zxid: a server has joined, under the number `session`, and `path` names it and its
+    boot; or it was deposed, has left, or was replaced.
     `at` is when it was committed, -1 if that is not known. A write is named by its session and xid.
     """
 

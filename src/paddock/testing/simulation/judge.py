@@ -15,6 +15,8 @@ reply was lost. The order is replayed on the reference model, and these rules ar
                 shows the change; no other one does
     sessions    a session ends when its client closes it, or after a timeout in which no server had
                 told its client that it lives. A session that is said to be over is over
+    leases      a server that was deposed, has left or was replaced answers nothing that was sent to
+                it after that, and does not come back under the same name
 
     verdict = judge(history)
     assert not verdict.violations, verdict.report()
@@ -29,6 +31,7 @@ from dataclasses import dataclass, field
 
 from paddock.testing.simulation.calls import Calls
 from paddock.testing.simulation.history import History
+from paddock.testing.simulation.judge_leases import judge_leases
 from paddock.testing.simulation.judge_orders import judge_orders
 from paddock.testing.simulation.judge_replay import judge_replay
 from paddock.testing.simulation.judge_sessions import judge_sessions
@@ -72,5 +75,6 @@ def judge(history: History, *, clock_rate_max: float = 1.0) -> Verdict:
     found += timeline.violations
     found += judge_orders(timeline)
     found += judge_sessions(timeline, clock_rate_max)
+    found += judge_leases(timeline)
     found += judge_replay(timeline)
     return verdict

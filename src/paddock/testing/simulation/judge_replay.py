@@ -94,6 +94,8 @@ class _Replay:
             node = self.model.nodes.get(logged.path.encode())
             if (
                 node is None
+                # It may wait for its first child.
+                or (node.container and not node.created)
                 or self.model.reap(logged.path.encode(), node.czxid, node.mzxid).zxid != zxid
             ):
                 self._complain(

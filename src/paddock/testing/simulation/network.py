@@ -22,6 +22,7 @@ from typing import Final
 
 from paddock.testing.simulation.connection import Address, Connection, SimulatedTransport, Tap
 from paddock.testing.simulation.process import ProcessLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
@@ -31,7 +32,7 @@ _FIRST_PORT: Final = 40_000
 class SimulatedNetwork:
     """All hosts, listeners and connections."""
 
-    def __init__(self, world: asyncio.AbstractEventLoop, seed: str, delay_max: float) -> None:
+    def __init__(self, world: WorldLoop, seed: str, delay_max: float) -> None:
         self.world = world
         self.delay_max = delay_max
         # Makes the tap of a new connection from the process that connects, and the server's host.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from paddock.api import connect
 from paddock.client.client import Client
@@ -18,6 +18,9 @@ from paddock.errors import PaddockError, SessionExpiredError
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
 
 Address = tuple[str, int]
+
+# What is no call, or only a raw client does.
+_OF_RAW: Final = ("close", "hop", "linger")
 
 
 class PaddockClient:
@@ -63,7 +66,9 @@ class PaddockClient:
 
     async def _issue(self, client: Client, burst: Burst) -> None:
         calls = [
-            self._call(client, wish) for wish in burst.wishes if wish.name not in ("close", "hop")
+            self._call(client, wish)
+            for wish in burst.wishes
+            if wish.name not in ("close", "hop", "linger")
         ]
         results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:

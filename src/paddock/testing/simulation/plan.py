@@ -36,20 +36,22 @@ QUORUM: Final = "stop etcd's quorum"
 COMPACT: Final = "compact etcd"
 NOSPACE: Final = "fill etcd"
 ROUGH: Final = "make etcd rough"
+HOARD: Final = "keep a server's appends for later"
+CLONE: Final = "clone a server"
 
 _ANY_FAULTS: Final = (
     CUT, CUT, CUT_REPLIES, CUT_REPLIES, PART, PAUSE_CLIENT, KILL_CLIENT, STOP, KILL, KILL, POWER,
     PAUSE, JUMP,
 )  # fmt: skip
-SINGLE_FAULTS: Final = (*_ANY_FAULTS, FULL, FAIL, SLOW)
+SINGLE_FAULTS: Final = (*_ANY_FAULTS, POWER, FULL, FAIL, FAIL, SLOW)
 CLUSTER_FAULTS: Final = (
     *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
-    ROUGH,
+    ROUGH, HOARD, CLONE,
 )  # fmt: skip
 # How long faults last, in seconds, with some variation; and those that may end a lease.
 _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
 _LONG: Final = (0.5, 4.0, 8.0, 14.0)
-_OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE)
+_OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
 
 # How many delays of the network a session timeout has at least: with fewer, no client could live.
 _DELAYS_MIN: Final = 20.0
@@ -63,7 +65,8 @@ _READS: Final = ("get", "exists", "children", "children2")
 class Wish:
     """One call. `flags` are those of a create; a version is -1 for any.
 
-    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight.
+    `close` ends the session, and `hop` leaves the server for the next one, whatever is in flight;
+    `linger` does so, too, and leaves the connection open behind it.
     """
 
     name: str
@@ -134,6 +137,11 @@ class Plan:
     def with_parts(self, clients: tuple[ClientPlan, ...], faults: tuple[Fault, ...]) -> Plan:
         return dataclasses.replace(self, clients=clients, faults=faults)
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong in it."""
+        return not self.faults and not self.roughness
+
     def size(self) -> int:
         """Return how much there is in it, for shrinking."""
         calls = sum(len(burst.wishes) for one in self.clients for burst in one.bursts)
@@ -195,11 +203,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
     name = draw.choice(
         ("create", "create", "create", "set", "set", "set", "delete", "get", "get", "exists",
          "children", "children2", "sync", "multi", "ephemeral", "sequential", "add_watch",
-         "remove_watches", "ephemerals", "multi_read", "container", "close", "hop")
+         "remove_watches", "ephemerals", "multi_read", "container", "contained", "close", "hop",
+         "linger")
     )  # fmt: skip
     if name == "close" and draw.random() < 0.5:
         name = "get"
-    if name == "hop":
+    if name in ("hop", "linger"):
         return Wish(name)
     if name == "ephemeral":
         return Wish("create", draw.choice(("/e1", "/e2", "/a/e", "/c/e")), mark, flags=1)
@@ -207,6 +216,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
         return Wish("create", "/q/n-", mark, flags=draw.choice((2, 3)))
     if name == "container":
         return Wish("create", draw.choice(("/k", "/c/k")), mark, flags=4)
+    if name == "contained":
+        # What comes and goes below a container, which is reaped when it is empty.
+        path = draw.choice(("/k", "/c/k"))
+        if draw.random() < 0.2:
+            return Wish("delete", path)
+        return Wish(draw.choice(("create", "create", "delete")), f"{path}/x", mark)
     if name == "multi":
         steps = [_step(draw, f"{mark}.{number}") for number in range(1, draw.randint(1, 3) + 1)]
         return Wish("multi", steps=tuple(steps))
@@ -229,7 +244,7 @@ def _step(draw: random.Random, mark: str) -> Wish:
 
 def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
     found: list[Fault] = []
-    for _ in range(draw.randint(0, 10)):
+    for _ in range(draw.choice((0, 0, *range(1, 11)))):
         kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
         spans = _LONG if kind in _OF_LEASES and servers > 1 else _SPANS
@@ -245,4 +260,17 @@ def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tupl
             # A client that has to go elsewhere just then.
             at = fault.at + draw.uniform(0, 3)
             found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+        if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
+            # Troubles do not come alone.
+            at = fault.at + draw.uniform(0, fault.seconds)
+            again = draw.choice(_OF_LEASES)
+            seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
+            value = round(draw.random(), 4)
+            found.append(Fault(round(at, 4), again, fault.target, seconds, value))
+        if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
+            # One that is not heard of again, while it is in doubt who has its session.
+            at = fault.at + draw.uniform(0, 8)
+            gone = draw.choice((KILL_CLIENT, PAUSE_CLIENT, PART))
+            seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
+            found.append(Fault(round(at, 4), gone, draw.randint(1, clients), seconds, 0.5))
     return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))

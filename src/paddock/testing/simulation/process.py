@@ -5,27 +5,37 @@ its own: with a clock that may run fast or slow, and which can be paused or kill
 any moment between two callbacks. The rules:
 
 * Whatever its code schedules runs as the process, and finds the process's loop as the running one.
-* A paused process runs nothing; what was to run meanwhile runs, in its order, when it goes on. Its
-  clock goes on, and the network keeps what comes for it.
+* A paused process runs nothing. What was to run meanwhile runs when it goes on: in its order, or
+  timers last. Its clock goes on, and the network keeps what comes for it.
 * A killed process never runs again: no callback, no `finally`, no destructor of a task.
-* Threads do not exist: what would run in one runs at once.
+* What would run in a thread of an executor runs at once, and its result comes a moment later. For
+  other threads see `threads`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from asyncio.events import _get_running_loop, _set_running_loop
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
-from paddock.testing.clock import VirtualClockLoop
+from paddock.testing.simulation.world_loop import Call, Scheduled, WorldLoop
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 _DELAY_MIN: Final = 1e-6
+# What may pass until the result of a thread is known.
+_EXECUTOR_SECONDS: Final = (0.0, 0.0, 0.001, 0.05)
+
+
+class Thread(Protocol):
+    """A thread of a process."""
+
+    def kill(self) -> None: ...
 
 
 class Network(Protocol):
@@ -50,33 +60,12 @@ class Network(Protocol):
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
 
-class WorldLoop(VirtualClockLoop):
-    """The loop of the world. Time moves when no process has anything to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # The process that runs an async generator, by the generator's id.
-        self._generators: dict[int, ProcessLoop] = {}
-
-    # An async generator that is left in its middle is closed by the process that had it.
-
-    def _asyncgen_firstiter_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
-        process = _get_running_loop()
-        if isinstance(process, ProcessLoop):
-            self._generators[id(agen)] = process
-
-    def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
-        process = self._generators.pop(id(agen), None)
-        if process is not None and not process.is_dead:
-            process.call_soon(process.create_task, agen.aclose())
-
-
-class ProcessLoop(asyncio.AbstractEventLoop):
+class ProcessLoop(Scheduled):
     """The event loop of one process: `rate` is how fast its clock runs, `start` where it began."""
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: Network,
         name: str,
         host: str,
@@ -97,9 +86,13 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         # What its clock has shown: it never goes back.
         self._floor = start
         # What was to run while it is paused.
-        self._stalled: list[asyncio.Handle] = []
+        self._stalled: list[Call] = []
         # Kept, so that nothing of a dead process is ever collected while the world runs.
         self._tasks: list[asyncio.Task[Any]] = []
+        self.threads: list[Thread] = []
+        # When the last thing that a thread of an executor has done is known.
+        self._executed_at = 0.0
+        self._random = random.Random(f"{name} {world.now}")
         self._debug = False
 
     # What the world does to it.
@@ -110,8 +103,11 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def resume(self) -> None:
         self.is_paused = False
         stalled, self._stalled = self._stalled, []
-        for handle in stalled:
-            self._world.call_soon(self._run, handle)
+        if int(self._world.now * 1e6) % 2:
+            # Some loops look at their sockets first, and then at their timers.
+            stalled.sort(key=lambda call: call._when > 0)
+        for call in stalled:
+            self._world.schedule(self, call)
 
     def kill(self) -> None:
         self.is_dead = True
@@ -120,6 +116,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def bury(self) -> None:
         """Let go of everything that the process had, at the end of its world."""
         self.kill()
+        for thread in self.threads:
+            thread.kill()
         with self.enter():
             for task in self._tasks:
                 if not task.done():
@@ -143,20 +141,21 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # Time.
 
     def time(self) -> float:
-        return max(self._start + self._world.time() * self._rate, self._floor)
+        now = self._start + self._world.now * self._rate
+        return max(self._floor, now)
 
     def true_time(self) -> float:
-        return self._world.time()
+        return self._world.now
 
     # Callbacks.
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        call = Call(callback, args, context)
         if not self.is_dead:
-            self._world.call_soon(self._run, handle)
-        return handle
+            self._world.schedule(self, call)
+        return call
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
@@ -179,26 +178,22 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        call = Call(callback, args, context, when)
         if not self.is_dead:
-            true_when = (when - self._start) / self._rate
-            self._world.call_at(max(true_when, self._world.time()), self._run, handle)
-        return handle
+            self._world.schedule(self, call, (when - self._start) / self._rate)
+        return call
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Nothing: it is passed over when its time comes."""
-
-    def _run(self, handle: asyncio.Handle) -> None:
-        if self.is_dead or handle.cancelled():
-            return
+    def may_run(self, call: Call) -> bool:
+        """Return whether something may be called now; while the process is paused it is kept."""
+        if self.is_dead:
+            return False
         if self.is_paused:
-            self._stalled.append(handle)
-            return
-        if isinstance(handle, asyncio.TimerHandle):
+            self._stalled.append(call)
+            return False
+        if call._when > self._floor:
             # By rounding, it may be early by a nanosecond.
-            self._floor = max(self._floor, min(handle.when(), self.time() + _DELAY_MIN))
-        with self.enter():
-            handle._run()
+            self._floor = max(self._floor, min(call._when, self.time() + _DELAY_MIN))
+        return True
 
     # Tasks.
 
@@ -216,10 +211,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self, executor: Any, func: Callable[[*Arguments], T], *args: *Arguments
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = self.create_future()
+        delay = self._random.choice(_EXECUTOR_SECONDS)
+        self._executed_at = max(self._executed_at, self.time() + delay)
         try:
-            future.set_result(func(*args))
+            self.call_at(self._executed_at, _settle, future, func(*args), None)
         except Exception as error:
-            future.set_exception(error)
+            self.call_at(self._executed_at, _settle, future, None, error)
         return future
 
     # The network.
@@ -273,7 +270,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
 
 def new_process(
-    world: asyncio.AbstractEventLoop,
+    world: WorldLoop,
     network: Network,
     name: str,
     host: str,
@@ -284,6 +281,15 @@ def new_process(
     process = ProcessLoop(world, network, name, host, rate=rate)  # type: ignore[abstract]
     network.processes.append(process)
     return process
+
+
+def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 class _Inside:

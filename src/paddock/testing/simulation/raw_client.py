@@ -138,9 +138,12 @@ class RawClient:
     async def _issue(self, burst: Burst) -> None:
         link = await self._connected()
         for wish in burst.wishes:
-            if wish.name == "hop":
+            if wish.name in ("hop", "linger"):
                 # To the next server, with its session, and without waiting for anything.
-                link.close()
+                if wish.name == "hop":
+                    link.close()
+                else:
+                    link.linger()
                 link = await self._connected()
             else:
                 self._send(link, wish)
@@ -269,6 +272,7 @@ class _Link(asyncio.Protocol):
 
     def __init__(self, client: RawClient, patience: float) -> None:
         self.is_over = False
+        self._is_left = False
         self._client = client
         # How long the server may be silent.
         self._patience = patience
@@ -279,7 +283,7 @@ class _Link(asyncio.Protocol):
         self._in_flight: list[Request] = []
         # Done when there is something new: a reply, or the end.
         self._news: asyncio.Future[None] | None = None
-        self._heard_at = self._loop.time()
+        self._heard_at = self._sent_at = self._loop.time()
 
     def is_silent(self, seconds: float) -> bool:
         return self._loop.time() - self._heard_at >= seconds
@@ -300,10 +304,10 @@ class _Link(asyncio.Protocol):
             self.keep_alive()
 
     def keep_alive(self) -> None:
-        """Ping a server that has said nothing for a while, and leave one that does not answer."""
+        """Ping if nothing was sent for a while, and leave a server that does not answer."""
         if self.is_silent(self._patience):
             self.close()
-        elif self.is_silent(self._patience / 2):
+        elif self._loop.time() - self._sent_at >= self._patience / 2:
             self.send(Request(PING_XID, opcodes.PING, None))
 
     async def wait(self, seconds: float) -> None:
@@ -318,6 +322,12 @@ class _Link(asyncio.Protocol):
             self._transport.close()
         self._finish()
 
+    def linger(self) -> None:
+        """Leave it open for a while, and take no notice of what comes."""
+        self._is_left = True
+        self._finish()
+        self._loop.call_later(self._patience, self.close)
+
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -327,7 +337,8 @@ class _Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
         for frame in self._frames.receive_data(data):
-            self._take(frame)
+            if not self._is_left:
+                self._take(frame)
         self._tell()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -358,5 +369,6 @@ class _Link(asyncio.Protocol):
             self._news.set_result(None)
 
     def _write(self, frame: bytes) -> None:
+        self._sent_at = self._loop.time()
         if self._transport is not None:
             self._transport.write(len(frame).to_bytes(4, "big") + frame)

@@ -25,7 +25,17 @@ class WorldEtcd(EtcdModel):
     def __init__(self, seed: int, process: ProcessLoop) -> None:
         super().__init__(seed)
         self.committed: list[tuple[float, Record]] = []
+        # The machine of each boot that has ever proposed; with a `?` if its copy did, too, and
+        # empty if its process was gone when its first batch was committed.
+        self.boots: dict[bytes, str] = {}
+        self._stores: dict[bytes, RemoteStore] = {}
         self.process = process
+
+    def note_boot(self, boot: bytes, machine: str, store: RemoteStore) -> None:
+        self._stores.setdefault(boot, store)
+        known = self.boots.setdefault(boot, machine)
+        if known != machine and not known.endswith("?"):
+            self.boots[boot] = f"{min(known, machine, key=len)}?"
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
         put = super().append(boot, number, payload)
@@ -34,6 +44,8 @@ class WorldEtcd(EtcdModel):
             assert head is not None
             record = Record(head.version, payload, boot, number, self.space.revision)
             self.committed.append((self.process.true_time(), record))
+            if number == 0 and boot in self._stores and self._stores[boot].is_over:
+                self.boots[boot] = ""
         return put
 
 
@@ -42,18 +54,24 @@ class RemoteStore(Store):
 
     def __init__(self, process: ProcessLoop, etcd: WorldEtcd, name: str) -> None:
         self.endpoint = "etcd"
+        # Whether nobody hears any more what comes of what it has sent.
+        self.is_over = False
         self._process = process
         self._etcd = etcd.process
+        self._note_boot = etcd.note_boot
+        self._name = name
         with etcd.process.enter():
             self._store: ModelStore = etcd.store(name)
         self._streams: list[_Stream] = []
 
     def abandon(self) -> None:
         """End its streams: the process is dead, and its connections with it."""
+        self.is_over = True
         for stream in self._streams:
             stream.close()
 
     async def append(self, boot: bytes, number: int, payload: bytes) -> bool:
+        self._note_boot(boot, self._name, self)
         return await self._ask(self._store.append(boot, number, payload))
 
     async def page(
@@ -91,6 +109,7 @@ class RemoteStore(Store):
             self._streams.remove(stream)
 
     async def close(self) -> None:
+        self.is_over = True
         await self._ask(self._store.close())
 
     async def _ask(self, request: Coroutine[Any, Any, T]) -> T:

@@ -5,7 +5,6 @@ A machine that wants to serve starts its server again when that ends by itself, 
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 from collections import Counter
@@ -15,7 +14,6 @@ from typing import Final
 from paddock.log.file.disk import Disk
 from paddock.log.interface import (
     ForbiddenError,
-    Log,
     LogCorruptError,
     LogError,
     OtherHistoryError,
@@ -23,12 +21,12 @@ from paddock.log.interface import (
 )
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
-from paddock.server.durability.startup import Engine
 from paddock.server.server import Server
-from paddock.testing.simulation.disk_log import DiskLog, SimulatedDisk
+from paddock.testing.simulation.disk import SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
+from paddock.testing.simulation.world_loop import WorldLoop
 
 PORT: Final = 2181
 # The time of day at the beginning of every world.
@@ -46,7 +44,7 @@ class Machine:
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,
@@ -62,6 +60,8 @@ class Machine:
         self.counts: Counter[str] = Counter()
         # How far its time of day is from the right one.
         self.jump_ms = 0
+        # Whether there is, or was, a copy of it.
+        self.is_copied = False
         self.seed = f"{seed} {self.name}"
         self._world = world
         self._network = network
@@ -107,6 +107,9 @@ class Machine:
         if self.process is not None:
             self.process.resume()
 
+    def count(self) -> None:
+        """Count what the present server has met."""
+
     def collect(self, process: ProcessLoop | None) -> None:
         """Keep what a process has raised."""
         if process is not None:
@@ -122,6 +125,9 @@ class Machine:
 
     def let_go(self) -> None:
         """Release what the operating system releases when a process ends."""
+        engine = None if self._server is None else self._server._engine
+        if engine is not None and engine.directory is not None:
+            engine.directory.close()
 
     def wall_clock_ms(self) -> int:
         assert self.process is not None
@@ -166,13 +172,15 @@ class Machine:
     async def _start_again(self, process: ProcessLoop) -> None:
         assert self._server is not None
         await self._server.stop()
+        self.count()
         self._boots += 1
         self._start_server(process)
 
     def _exit(self, process: ProcessLoop, error: Exception) -> None:
         """End the process by itself; it is started again."""
         self.counts[f"ended by itself: {type(error).__name__}"] += 1
-        if isinstance(error, _UNEXPECTED):
+        is_clone = self.is_copied and isinstance(error, ForbiddenError)
+        if isinstance(error, _UNEXPECTED) and not is_clone:
             self.failures.append(f"{self.name}: it ended: {error!r}")
         self._end(process)
         self._world.call_later(_RESTART_SECONDS, self._restart)
@@ -183,6 +191,7 @@ class Machine:
 
     def _end(self, process: ProcessLoop, *, silently: bool = False) -> None:
         process.kill()
+        self.count()
         self._network.die(process, silently=silently)
         self.collect(process)
         self.let_go()
@@ -193,33 +202,48 @@ class SingleMachine(Machine):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,
         *,
         rate: float,
         sync_max: float,
+        folder: Path,
     ) -> None:
         super().__init__(world, network, seed, number, rate=rate)
-        self.disk = SimulatedDisk(self.seed, sync_max)
+        self.disk = SimulatedDisk(self.seed, sync_max, world.time)
+        self._folder = folder / self.name
 
     def make_server(self, process: ProcessLoop, draw: random.Random) -> Server:
         config = ServerConfig(
-            host=self.host, port=PORT, tick_time_ms=TICK_MS, container_check_interval_ms=5_000
+            host=self.host,
+            port=PORT,
+            tick_time_ms=TICK_MS,
+            container_check_interval_ms=5_000,
+            data_directory=self._folder,
+            snapshot_every=_SNAPSHOT_EVERY,
         )
-        server = _DiskServer(
+        return Server(
             config,
             wall_clock_ms=self.wall_clock_ms,
             random_bytes=draw.randbytes,
+            disk=self.disk,
             monotonic=process.time,
             on_fatal=lambda: self.failures.append(f"{self.name}: its state was given up"),
         )
-        server.log = DiskLog(self.disk, process)
-        return server
+
+    def count(self) -> None:
+        self.counts += self.disk.witness.counts
+        self.disk.witness.counts.clear()
 
     def kill(self, *, silently: bool) -> str:
-        return super().kill(silently=silently) or self.disk.crash(self._world.time())
+        said = super().kill(silently=silently)
+        return said or (self.disk.cut_power() if silently else "")
+
+    def let_go(self) -> None:
+        self.disk.let_go()
+        super().let_go()
 
 
 class MemberMachine(Machine):
@@ -227,7 +251,7 @@ class MemberMachine(Machine):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: SimulatedNetwork,
         seed: str,
         number: int,
@@ -263,6 +287,36 @@ class MemberMachine(Machine):
             on_fatal=lambda: self.failures.append(f"{self.name}: its state was given up"),
         )
 
+    def clone(self, number: int) -> MemberMachine:
+        """Start again, and a copy of this machine with it, which has the same randomness.
+
+        Clients do not know the copy. One of the two has to notice it, and ends.
+        """
+        copy = MemberMachine(
+            self._world,
+            self._network,
+            "",
+            100 * (number + 1) + self.number,
+            rate=self._rate,
+            etcd=self.etcd,
+            folder=self._folder.parent,
+        )
+        copy.seed, copy._boots = self.seed, self._boots
+        copy.jump_ms = self.jump_ms
+        copy.is_copied = self.is_copied = True
+        if self._folder.exists():
+            shutil.copytree(self._folder, copy._folder)
+        self.start()
+        copy.start()
+        return copy
+
+    def count(self) -> None:
+        cluster = None if self._server is None else self._server._cluster
+        if cluster is not None and cluster._start is not None:
+            figures = cluster._start.log.figures
+            self.counts["log: watches opened again"] += figures.reopenings
+            self.counts["log: read in pages"] += figures.page_reads
+
     def lose_cache(self) -> None:
         """Lose the data folder, while no process runs."""
         if not self.is_running:
@@ -271,32 +325,7 @@ class MemberMachine(Machine):
     def let_go(self) -> None:
         if self._store is not None:
             self._store.abandon()
-        engine = None if self._server is None else self._server._engine
-        if engine is not None and engine.directory is not None:
-            engine.directory.close()
-
-
-class _DiskEngine(Engine):
-    """An engine whose log is on a simulated disk."""
-
-    def __init__(self, config: ServerConfig, log: Log) -> None:
-        super().__init__(config)
-        self._log = log
-
-    def open(self) -> Log:
-        assert self._log is not None
-        return self._log
-
-
-class _DiskServer(Server):
-    """The server itself, with another log."""
-
-    log: Log
-
-    async def _open_resources(self) -> Engine:
-        await super()._open_resources()
-        self._engine = _DiskEngine(self._config, self.log)
-        return self._engine
+        super().let_go()
 
 
 class _QuickDisk(Disk):

@@ -26,6 +26,8 @@ class Link:
         self.name = name
         # Added to each message, in each direction.
         self.delay_s = 0.0
+        # An append is carried out so much later, and its caller is told that the connection broke.
+        self.hoard_s = 0.0
         # Each write is refused with this, as it is where a permission is missing.
         self.forbidden = ""
         # Records that the next streams do not show: no etcd does that.

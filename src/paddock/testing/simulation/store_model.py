@@ -275,6 +275,10 @@ class ModelStore(Store):
             self._reply(execute, answer)
 
         at = loop.time() + model.between(model.faults.latency_s) + self._link.delay_s
+        if is_append and self._link.hoard_s:
+            loop.call_at(at + self._link.hoard_s, self._queue_append, carry_out)
+            self._lose(answer)
+            return
         if model.chance(model.faults.late):
             at += model.between(model.faults.late_s)
         else:

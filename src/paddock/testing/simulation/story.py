@@ -157,7 +157,7 @@ def _reply(reply: Reply) -> str:
 
 
 def _logged(logged: Logged) -> str:
-    what = f"0x{logged.zxid:x} {logged.about}"
+    what = f"0x{logged.zxid:x} {logged.about}" if logged.zxid else logged.about
     if logged.session:
         what += f" session 0x{logged.session:x}"
     if logged.about == h.CALL:

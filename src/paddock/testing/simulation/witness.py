@@ -7,7 +7,7 @@ each line with what clients saw, on a model of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from paddock.errors import OK
 from paddock.log.interface import Record
@@ -28,6 +28,7 @@ _CHANGES = {
     TOO_LATE: "joined too late",
     CLOCK_STATED: "clocks stated",
 }
+_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.ENDED}
 
 
 def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
@@ -38,9 +39,12 @@ def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
 
 
 def read_shared_log(
-    records: Iterable[tuple[float, Record]], counts: Counter[str]
+    records: Iterable[tuple[float, Record]], counts: Counter[str], boots: Mapping[bytes, str]
 ) -> Iterator[Logged]:
-    """Yield what a log holds that several servers share, and count what became of its records."""
+    """Yield what a log holds that several servers share, and count what became of its records.
+
+    `boots` has the server of each boot.
+    """
     machine = StateMachine()
     machine.share(b"")
     roster = machine.roster
@@ -62,6 +66,10 @@ def read_shared_log(
                 yield from _apply(machine, payload, at)
                 while (change := machine.take_roster_change()) is not None:
                     counts[f"members: {_CHANGES.get(change.kind, change.kind)}"] += 1
+                    about = _ABOUT.get(change.kind)
+                    if about is not None:
+                        name = f"{boots[change.boot]} {change.boot.hex()}"
+                        yield Logged(0, about, change.number, path=name, at=round(at, 9))
 
 
 def _apply(machine: StateMachine, payload: bytes, at: float) -> Iterator[Logged]:

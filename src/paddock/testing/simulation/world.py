@@ -27,20 +27,24 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
 from paddock.errors import SESSION_MOVED
+from paddock.log.file import file_log
 from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
+from paddock.server.durability import startup
 from paddock.testing.simulation.connection import Tap
+from paddock.testing.simulation.disk import open_log
 from paddock.testing.simulation.faults import Faults, roughness
-from paddock.testing.simulation.history import OPENED, History, Logged
+from paddock.testing.simulation.history import EXPIRED, OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.promises import judge_promises
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recipe_client import RecipeClient
@@ -49,7 +53,9 @@ from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
 from paddock.testing.simulation.story import tell
+from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
+from paddock.testing.simulation.world_loop import WorldLoop, new_world
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
@@ -140,6 +146,7 @@ class World:
                 number,
                 rate=rate,
                 sync_max=self.plan.sync_max,
+                folder=folder,
             )
         return MemberMachine(
             self._loop,
@@ -169,18 +176,21 @@ class World:
         await self._read_everything()
         if any(client.kind == RECIPES for client in self.plan.clients):
             await self._observe_recipes()
-        for machine in self.machines:
+        for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
-            self.failures += machine.failures
+            if machine.is_running:
+                machine.count()
+            # First: what ends a server explains what its clients do not get.
+            self.failures[:0] = machine.failures
             self.counts += machine.counts
 
     def log(self) -> Iterator[Logged]:
         """Return the log of the service, once the world is over."""
         if self.etcd is not None:
-            return read_shared_log(self.etcd.committed, self.counts)
+            return read_shared_log(self.etcd.committed, self.counts, self.etcd.boots)
         machine = self.machines[0]
         assert isinstance(machine, SingleMachine)
-        return read_log([(batch.at, batch.payload) for batch in machine.disk.batches])
+        return read_log([(batch.at, batch.payload) for batch in machine.disk.witness.batches])
 
     def _tap(self, process: ProcessLoop, host: str) -> Tap | None:
         if process.host in self._hosts:
@@ -235,6 +245,9 @@ class World:
             if self._loop.time() > end:
                 self.failures.append(f"liveness: no rest for {' '.join(waiting)}")
                 break
+            if any(machine.failures for machine in self.machines):
+                # It need not be waited for what does not come.
+                break
             for machine in self.machines:
                 # A server that was being stopped when everything was mended.
                 machine.start()
@@ -279,6 +292,7 @@ class World:
 
 _ALL_PATHS: Final = (
     "/", "/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q", "/e1", "/e2", "/a/e", "/c/e", "/k", "/c/k",
+    "/k/x", "/c/k/x",
 )  # fmt: skip
 
 
@@ -287,8 +301,7 @@ def run_world(plan: Plan) -> Result:
     said = logging.getLogger("paddock")
     level = said.level
     said.setLevel(logging.CRITICAL + 1)
-    loop = WorldLoop()
-    loop.set_debug(False)
+    loop = new_world()
     # What is collected when depends on what else the process has done.
     gc.collect()
     gc.disable()
@@ -315,6 +328,8 @@ def run_world(plan: Plan) -> Result:
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
     verdict.violations += judge_promises(verdict.timeline, world.counts)
     failures += _forgotten(verdict)
+    if plan.is_calm:
+        failures += _disturbed(verdict)
     _count(world, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
 
@@ -326,8 +341,14 @@ def _memory_folder() -> str | None:
 
 @contextlib.contextmanager
 def _small_limits() -> Iterator[None]:
-    """Have snapshots for etcd taken after a few batches, and all machines have an identity."""
+    """Have snapshots for etcd taken after a few batches, and all machines have an identity.
+
+    A log on a disk has small files, and its thread is one of a simulated process.
+    """
     with (
+        patch.object(startup, "FileLog", open_log),
+        patch.object(file_log, "threading", SimpleNamespace(Thread=SimulatedThread)),
+        patch.object(file_log, "queue", SimpleNamespace(SimpleQueue=SimulatedQueue)),
         patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
         patch.object(former_boot, "_machine_id", lambda: b"simulated"),
     ):
@@ -358,6 +379,30 @@ def _forgotten(verdict: Verdict) -> list[str]:
         f"liveness: session 0x{session:x} outlives its client"
         for session in opened
         if session not in used and session not in verdict.timeline.ends
+    ]
+
+
+def _disturbed(verdict: Verdict) -> list[str]:
+    """Return what should not have happened in a world in which nothing goes wrong."""
+    calls = verdict.calls
+    found = [
+        f"calm: {boot.server} was a member no more, at {boot.ended_at:.3f}"
+        for boot in calls.boots
+        if boot.ended_place >= 0
+    ]
+    used = {
+        (connection.session, connection.lost_at)
+        for connection in calls.connections.values()
+        if connection.calls
+    }
+    return found + [
+        f"calm: session 0x{one.session:x} expired, whose client was there"
+        for one in calls.log.values()
+        if one.about == EXPIRED
+        and any(
+            session == one.session and (lost_at is None or lost_at > one.at)
+            for session, lost_at in used
+        )
     ]
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.cluster.former_boot import FormerBoot
+from paddock.server.cluster.former_boot import FormerBoot, new_boot
+from paddock.state.roster import Member, Roster
 
 BOOT = bytes(range(8))
 
@@ -55,3 +56,11 @@ def test_a_copy_of_the_folder_replaces_nobody(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     assert FormerBoot(tmp_path / "two", b"machine").read() == []
     assert FormerBoot(tmp_path / "one", b"machine").read() == [BOOT]
+
+
+def test_a_name_that_a_boot_has_had_is_drawn_again() -> None:
+    roster = Roster(b"service")
+    roster.members[BOOT] = Member(1, BOOT, 1, 1, 3, "", "", "", 0)
+    roster.ended[b"ended..."] = 1
+    drawn = iter((BOOT, b"ended...", b"another."))
+    assert new_boot(roster, lambda _: next(drawn)) == b"another."

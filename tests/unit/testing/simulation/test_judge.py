@@ -4,7 +4,9 @@ import pytest
 
 from paddock.errors import NO_NODE, NODE_EXISTS, SESSION_EXPIRED, SESSION_MOVED, SYSTEM_ERROR
 from paddock.protocol import opcodes
-from paddock.protocol.requests import PathRequest
+from paddock.protocol.acl import OPEN
+from paddock.protocol.replies import Create2Response
+from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.history import Logged
 from paddock.testing.simulation.judge import judge
@@ -476,3 +478,63 @@ def test_a_history_without_a_log_is_judged_by_what_clients_saw(written: Written)
     assert written.rules() == set()
     written.reply(written.exists(one, "/b"), 2, stat(2))
     assert written.rules() == {"replies"}
+
+
+# Leases.
+
+
+def member(server: str, number: int, about: str, at: float) -> Logged:
+    return Logged(0, about, number, path=f"{server} boot{number}", at=at)
+
+
+def test_a_deposed_server_that_answers_is_found(written: Written) -> None:
+    written.log(member("s1", 1, h.JOINED, 0.0))
+    one = written.connect("c1", 1, opened=1)
+    written.log(member("s1", 1, h.ENDED, written.at + 0.5))
+    written.reply(written.exists(one, "/a"), 1, error=NO_NODE)
+    assert written.rules() == {"leases"}
+
+
+def test_a_server_may_answer_what_was_sent_before_it_was_deposed(written: Written) -> None:
+    written.log(member("s1", 1, h.JOINED, 0.0))
+    one = written.connect("c1", 1, opened=1)
+    asked = written.exists(one, "/a")
+    written.log(member("s1", 1, h.ENDED, written.at + 0.5))
+    written.reply(asked, 1, error=NO_NODE)
+    assert written.rules() == set()
+
+
+def test_the_next_boot_of_a_server_may_answer(written: Written) -> None:
+    written.log(member("s1", 1, h.JOINED, 0.0))
+    written.log(member("s1", 2, h.JOINED, 0.0))
+    one = written.connect("c1", 1, opened=1)
+    written.log(member("s1", 1, h.ENDED, written.at + 0.5))
+    written.reply(written.exists(one, "/a"), 1, error=NO_NODE)
+    assert written.rules() == set()
+
+
+def test_a_boot_that_joins_twice_is_found(written: Written) -> None:
+    written.log(member("s1", 1, h.JOINED, 0.0))
+    written.log(member("s1", 1, h.ENDED, 1.0))
+    written.log(Logged(0, h.JOINED, 2, path="s1 boot1", at=2.0))
+    assert written.rules() == {"leases"}
+
+
+# Containers.
+
+
+@pytest.mark.parametrize(("has_had_a_child", "rules"), [(True, set()), (False, {"replies"})])
+def test_a_container_that_never_had_a_child_is_not_reaped(
+    written: Written, has_had_a_child: bool, rules: set[str]
+) -> None:
+    one = written.connect("c1", 1, opened=1)
+    asked = written.ask(one, opcodes.CREATE_CONTAINER, CreateRequest(b"/k", b"", list(OPEN), 4))
+    written.reply(asked, 2, Create2Response(b"/k", stat(2)))
+    written.logged(asked, 2)
+    zxid = 2
+    if has_had_a_child:
+        written.reply(written.create(one, "/k/x"), 3)
+        written.reply(written.delete(one, "/k/x"), 4)
+        zxid = 4
+    written.log(Logged(zxid + 1, h.REAPED, path="/k"))
+    assert written.rules() == rules

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
+from paddock.testing.simulation.world_loop import new_world
 
 PORT = 2181
 
@@ -67,7 +68,7 @@ class Pair:
 
 
 def connected(main: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
-    loop = WorldLoop()
+    loop = new_world()
     pair = Pair(SimulatedNetwork(loop, "test", delay_max=0.1))
 
     async def run() -> None:

@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
+from paddock.testing.simulation.world_loop import new_world
 
 
 def in_world(main: Callable[[SimulatedNetwork], Coroutine[Any, Any, None]]) -> None:
-    loop = WorldLoop()
+    loop = new_world()
     network = SimulatedNetwork(loop, "test", delay_max=0.01)
     try:
         loop.run_until_complete(main(network))
@@ -76,6 +79,25 @@ def test_a_paused_process_does_nothing_and_all_of_it_later_in_order() -> None:
     in_world(main)
 
 
+@pytest.mark.parametrize(("pause", "seen"), [(10.0, ["timer", "socket"]), (10.000001, None)])
+def test_a_process_that_goes_on_may_look_at_its_sockets_first(
+    pause: float, seen: list[str] | None
+) -> None:
+    async def main(network: SimulatedNetwork) -> None:
+        process = process_of(network)
+        found: list[str] = []
+        process.call_later(1.0, found.append, "timer")
+        process.pause()
+        await asyncio.sleep(5)
+        process.call_soon(found.append, "socket")
+        await asyncio.sleep(pause - 5)
+        process.resume()
+        await asyncio.sleep(0.1)
+        assert found == (seen or ["socket", "timer"])
+
+    in_world(main)
+
+
 def test_a_killed_process_never_runs_again_not_even_its_cleanup() -> None:
     async def main(network: SimulatedNetwork) -> None:
         process = process_of(network)
@@ -98,7 +120,7 @@ def test_a_killed_process_never_runs_again_not_even_its_cleanup() -> None:
     in_world(main)
 
 
-def test_what_would_run_in_a_thread_runs_at_once() -> None:
+def test_what_would_run_in_a_thread_runs_at_once_and_is_known_soon() -> None:
     async def main(network: SimulatedNetwork) -> None:
         process = process_of(network)
         results: list[object] = []
@@ -111,7 +133,7 @@ def test_what_would_run_in_a_thread_runs_at_once() -> None:
                 results.append(type(error))
 
         process.spawn(work())
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
         assert results == [7, ValueError]
 
     in_world(main)

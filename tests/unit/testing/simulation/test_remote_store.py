@@ -9,14 +9,15 @@ import pytest
 from paddock.log.etcd.store import StoreError
 from paddock.log.interface import Record
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.remote_store import RemoteStore, WorldEtcd
+from paddock.testing.simulation.world_loop import new_world
 
 BOOT = b"12345678"
 
 
 def with_etcd(main: Callable[[WorldEtcd, ProcessLoop], Coroutine[Any, Any, None]]) -> None:
-    loop = WorldLoop()
+    loop = new_world()
     network = SimulatedNetwork(loop, "test", 0.01)
     etcd = WorldEtcd(1, new_process(loop, network, "etcd", "10.0.3.1"))
     process = new_process(loop, network, "s1", "10.0.0.1", rate=1.1)

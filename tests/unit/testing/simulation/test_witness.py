@@ -59,7 +59,9 @@ def test_a_shared_log_is_read_in_the_order_of_its_servers() -> None:
         Record(6, batch(opened()), b"unknown!", 4, 7),
     ]
     counts: Counter[str] = Counter()
-    lines = list(read_shared_log([(float(one.index), one) for one in records], counts))
+    log = [(float(one.index), one) for one in records]
+    joined, *lines = read_shared_log(log, counts, {boot: "s1"})
+    assert joined == Logged(0, h.JOINED, 1, path=f"s1 {boot.hex()}", at=1.0)
     assert [(one.zxid, one.about, one.xid) for one in lines] == [
         (1, h.OPENED, 0),
         (2, h.CALL, 7),

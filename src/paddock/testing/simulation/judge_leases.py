@@ -1,0 +1,56 @@
+"""The judge's rule of leases. See `judge`.
+
+Servers that share a log depose one that has been silent. It stops to speak before that, by its own
+clock, whatever it can see of the log. So a request that leaves a client later has no reply on a
+connection that was granted before.
+"""
+
+from __future__ import annotations
+
+from paddock.testing.simulation.calls import Boot, Calls
+from paddock.testing.simulation.judge_timeline import Timeline, Violation
+
+
+def judge_leases(timeline: Timeline) -> list[Violation]:
+    """Return what servers have answered that could not know that they were members."""
+    calls = timeline.calls
+    found = _joined_again(calls)
+    for connection in calls.connections.values():
+        boots = [
+            one
+            for one in calls.boots
+            if one.server.rstrip("?") == connection.server
+            and one.joined_at <= connection.granted_at
+        ]
+        # It cannot be said of a copied machine whose boot it was.
+        if not boots or any(one.server.endswith("?") for one in boots):
+            continue
+        boot = boots[-1]
+        late = [call for call in connection.calls if call.reply and call.begin > boot.ended_at]
+        found += [
+            Violation(
+                "leases",
+                f"{connection.server} answered a {call.name} that was sent"
+                f" {call.begin - boot.ended_at:.3f} s after it was a member no more",
+                sorted((boot.ended_place, call.begun, call.ended)),
+            )
+            for call in late[:1]
+        ]
+    return found
+
+
+def _joined_again(calls: Calls) -> list[Violation]:
+    """A boot that is over is over: what it has proposed may still come, and must not count."""
+    found = []
+    first: dict[str, Boot] = {}
+    for boot in calls.boots:
+        before = first.setdefault(boot.name, boot)
+        if before is not boot:
+            found.append(
+                Violation(
+                    "leases",
+                    f"{boot.server} has joined for the second time under the name {boot.name}",
+                    [before.joined_place, boot.joined_place],
+                )
+            )
+    return found
