@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -253,8 +253,9 @@ def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) 
         failures.append(f"digests: the servers have different states: {sorted(digests)}")
     counts: Counter[str] = Counter()
     history = loop.recorder.history
-    # When they were committed is not known here.
-    add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts))
+    # When they were committed is not known here, and neither whose boot is whose.
+    boots: defaultdict[bytes, str] = defaultdict(str)
+    add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts, boots))
     verdict = judge(history, clock_rate_max=clock_rate_max)
     return Played(
         verdict,

@@ -33,7 +33,6 @@ from typing import Any, Final
 
 from paddock.testing.simulation.blocking import simulated_portals
 from paddock.testing.simulation.history import History
-from paddock.testing.simulation.process import WorldLoop
 from paddock.testing.simulation.shrink import leave_out
 from paddock.testing.simulation.user_handle import Failure
 from paddock.testing.simulation.user_plan import Faults, UserPlan, make_user_plan
@@ -42,6 +41,7 @@ from paddock.testing.simulation.user_stage import Stage
 from paddock.testing.simulation.user_story import tell_user
 from paddock.testing.simulation.user_world import SimulatedWorld
 from paddock.testing.simulation.world import _memory_folder, _small_limits
+from paddock.testing.simulation.world_loop import EndlessError, new_world
 
 Test = Callable[..., Awaitable[None]]
 
@@ -51,8 +51,6 @@ _SHRINK_SECONDS_MAX: Final = 30.0
 # From so many worlds on, some fault must have come while a test ran.
 _WORLDS_FOR_FAULTS: Final = 20
 _STORY_LINES_MAX: Final = 400
-# How many passes of the loop there may be in one moment.
-_PASSES_MAX: Final = 200_000
 
 
 class WorldFailedError(AssertionError):
@@ -128,8 +126,7 @@ def run_user_world(plan: UserPlan, test: Test, fixtures: dict[str, Any]) -> Outc
     said = logging.getLogger("paddock")
     level = said.level
     said.setLevel(logging.CRITICAL + 1)
-    loop = _GuardedLoop()
-    loop.set_debug(False)
+    loop = new_world()
     # What is collected when depends on what else the process has done.
     gc.collect()
     gc.disable()
@@ -146,6 +143,8 @@ def run_user_world(plan: UserPlan, test: Test, fixtures: dict[str, Any]) -> Outc
             try:
                 loop.run_until_complete(stage.run(lambda: test(**fixtures, world=world)))
                 seconds, failures = loop.time(), stage.failures()
+            except EndlessError as error:
+                raise SimulationError(str(error)) from None
             finally:
                 stage.bury()
     finally:
@@ -154,25 +153,6 @@ def run_user_world(plan: UserPlan, test: Test, fixtures: dict[str, Any]) -> Outc
         gc.enable()
         said.setLevel(level)
     return Outcome(plan, failures, stage.service.history(), stage.faults.done, seconds)
-
-
-class _GuardedLoop(WorldLoop):
-    """A loop that notices when time stands still: a task that never waits for anything."""
-
-    _at = -1.0
-    _passes = 0
-
-    def _run_once(self) -> None:
-        now = self.time()
-        if now != self._at:
-            self._at, self._passes = now, 0
-        self._passes += 1
-        if self._passes > _PASSES_MAX:
-            raise SimulationError(
-                f"time stands still at {now:.3f} s: some task goes round and waits for nothing but"
-                " `asyncio.sleep(0)`, or something like it"
-            )
-        super()._run_once()  # type: ignore[misc]
 
 
 def _run_seeds(

@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import random
 from asyncio.events import _get_running_loop, _set_running_loop
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 

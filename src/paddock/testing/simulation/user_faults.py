@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from paddock.testing.simulation.recorder import Recorder
     from paddock.testing.simulation.remote_store import WorldEtcd
     from paddock.testing.simulation.user_process import UserProcess
+    from paddock.testing.simulation.world_loop import WorldLoop
 
 _SENTENCES: Final = {
     p.CUT: "the connection of {process} is cut",
@@ -61,7 +61,7 @@ class UserFaults(WorldFaults):
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: WorldLoop,
         network: SimulatedNetwork,
         recorder: Recorder,
         machines: list[Machine],

@@ -28,6 +28,7 @@ from typing import Any, Final, Protocol
 from unittest.mock import patch
 
 from paddock.testing.simulation.process import Network, ProcessLoop
+from paddock.testing.simulation.world_loop import WorldLoop
 
 # The time of day at the beginning of every world, as the servers have it.
 _EPOCH: Final = 1_700_000_000.0
@@ -58,7 +59,7 @@ class UserProcess(ProcessLoop):
 
     def __init__(
         self,
-        world: asyncio.AbstractEventLoop,
+        world: WorldLoop,
         network: Network,
         name: str,
         host: str,

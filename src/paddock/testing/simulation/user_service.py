@@ -8,17 +8,18 @@ from pathlib import Path
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.network import SimulatedNetwork
-from paddock.testing.simulation.process import ProcessLoop, WorldLoop, new_process
+from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
 from paddock.testing.simulation.user_plan import UserPlan
 from paddock.testing.simulation.user_process import UserProcess
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
+from paddock.testing.simulation.world_loop import WorldLoop
 
 
 class UserService:
-    """Servers on a simulated network. `folder` is for the caches of a cluster."""
+    """Servers on a simulated network. `folder` is for their data."""
 
     def __init__(self, plan: UserPlan, loop: WorldLoop, folder: Path, seed: str) -> None:
         self.network = SimulatedNetwork(loop, seed, plan.delay_max)
@@ -32,7 +33,13 @@ class UserService:
         for number, rate in enumerate(rates, 1):
             if self.etcd is None:
                 machine: Machine = SingleMachine(
-                    loop, self.network, seed, number, rate=rate, sync_max=plan.sync_max
+                    loop,
+                    self.network,
+                    seed,
+                    number,
+                    rate=rate,
+                    sync_max=plan.sync_max,
+                    folder=folder,
                 )
             else:
                 machine = MemberMachine(
@@ -61,11 +68,11 @@ class UserService:
         """Return the history so far, with the log of the service."""
         history = History(self.recorder.history.moments)
         if self.etcd is not None:
-            add_log(history, read_shared_log(self.etcd.committed, Counter()))
+            add_log(history, read_shared_log(self.etcd.committed, Counter(), self.etcd.boots))
         else:
             machine = self.machines[0]
             assert isinstance(machine, SingleMachine)
-            batches = [(batch.at, batch.payload) for batch in machine.disk.batches]
+            batches = [(batch.at, batch.payload) for batch in machine.disk.witness.batches]
             add_log(history, read_log(batches))
         return history
 

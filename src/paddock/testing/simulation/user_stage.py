@@ -24,12 +24,12 @@ from typing import Any, Final
 
 from paddock.testing.simulation import user_handle
 from paddock.testing.simulation.blocking import BlockingThread
-from paddock.testing.simulation.process import WorldLoop
 from paddock.testing.simulation.user_faults import UserFaults
 from paddock.testing.simulation.user_handle import TEST, Errors, Failure, ProcessHandle
 from paddock.testing.simulation.user_plan import UserPlan
 from paddock.testing.simulation.user_process import UserProcess, current_process
 from paddock.testing.simulation.user_service import UserService
+from paddock.testing.simulation.world_loop import WorldLoop
 
 # Who says what is called as another service.
 ELSEWHERE: Final = "elsewhere"

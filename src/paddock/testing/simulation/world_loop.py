@@ -2,23 +2,26 @@
 
 It is the one loop that runs. Processes have loops of their own (`process`), which schedule what
 they have to do here. What was scheduled first is called first; time moves when nothing is left to
-be called now.
+be called now. An async generator that is left in its middle is closed by the loop that had it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from asyncio.events import _set_running_loop
+import sys
+from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-# A world has about 20,000 calls, and none has as many as this.
-_CALLS_MAX: Final = 1_000_000
+# So many calls take at least so long, unless something goes round and waits for nothing. A world
+# has about 20,000 calls, in minutes.
+_CALLS_MAX: Final = 500_000
+_SECONDS_MIN: Final = 0.5
 
 
 class Scheduled(asyncio.AbstractEventLoop):
@@ -30,7 +33,7 @@ class Scheduled(asyncio.AbstractEventLoop):
 
 
 class EndlessError(Exception):
-    """A world does not come to its end: something happens again and again, perhaps at no time."""
+    """Time stands still, or nearly: something happens again and again, and waits for nothing."""
 
 
 class Call(asyncio.TimerHandle):
@@ -78,6 +81,8 @@ class WorldLoop(Scheduled):
         self._ready: deque[tuple[Scheduled, Call]] = deque()
         self._timers: list[tuple[float, int, Scheduled, Call]] = []
         self._scheduled = 0
+        # The loop that runs an async generator, by the generator's id.
+        self._generators: dict[int, Scheduled] = {}
         self._is_closed = False
 
     def schedule(self, loop: Scheduled, call: Call, at: float = 0.0) -> None:
@@ -90,36 +95,60 @@ class WorldLoop(Scheduled):
 
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
         """Run everything until a coroutine is through."""
-        main = self.create_task(future)
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(self._have_generator, self._leave_generator)
+        try:
+            main = self.create_task(future)
+            while not main.done():
+                begun_at = self.now
+                self._run_calls(main)
+                if not main.done() and self.now < begun_at + _SECONDS_MIN:
+                    raise EndlessError(
+                        f"time stands still at {self.now:.3f} s: some task goes round and waits for"
+                        " nothing but `asyncio.sleep(0)`, or something like it"
+                    )
+            return main.result()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+            _set_running_loop(None)
+
+    def _run_calls(self, main: asyncio.Task[Any]) -> None:
+        """Run until a task is through, or there were as many calls as take their time."""
         ready, timers = self._ready, self._timers
         running: Scheduled = self
         _set_running_loop(self)
-        try:
-            for _ in range(_CALLS_MAX):
-                if ready:
-                    loop, call = ready.popleft()
-                elif timers:
-                    self.now, _, loop, call = heapq.heappop(timers)
-                else:
-                    raise RuntimeError("everything waits, and for no timer")
-                if call._cancelled:
-                    continue
-                if loop is not self and not loop.may_run(call):
-                    continue
-                if loop is not running:
-                    running = loop
-                    _set_running_loop(loop)
-                try:
-                    call._context.run(call._callback, *call._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    loop.call_exception_handler({"message": "in a callback", "exception": error})
-                if main.done():
-                    return main.result()
-            raise EndlessError(f"no end after {_CALLS_MAX} calls, at {self.now:.3f} s")
-        finally:
-            _set_running_loop(None)
+        for _ in range(_CALLS_MAX):
+            if ready:
+                loop, call = ready.popleft()
+            elif timers:
+                self.now, _, loop, call = heapq.heappop(timers)
+            else:
+                raise RuntimeError("everything waits, and for no timer")
+            if call._cancelled:
+                continue
+            if loop is not self and not loop.may_run(call):
+                continue
+            if loop is not running:
+                running = loop
+                _set_running_loop(loop)
+            try:
+                call._context.run(call._callback, *call._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                loop.call_exception_handler({"message": "in a callback", "exception": error})
+            if main.done():
+                return
+
+    def _have_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        loop = _get_running_loop()
+        if isinstance(loop, Scheduled):
+            self._generators[id(generator)] = loop
+
+    def _leave_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        loop = self._generators.pop(id(generator), None)
+        if loop is not None and loop.is_running():
+            loop.call_soon(loop.create_task, generator.aclose())
 
     def time(self) -> float:
         return self.now
@@ -170,6 +199,7 @@ class WorldLoop(Scheduled):
 
     def close(self) -> None:
         self._is_closed = True
+        self._generators.clear()
         self._ready.clear()
         self._timers.clear()
 

@@ -1,11 +1,13 @@
 """The loop of a world: order, virtual time, an end in any case."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from paddock.testing.simulation import world_loop as module
 from paddock.testing.simulation.network import SimulatedNetwork
+from paddock.testing.simulation.process import new_process
 from paddock.testing.simulation.world_loop import EndlessError, new_world
 from tests.unit.testing.simulation.test_process import in_world
 
@@ -45,7 +47,7 @@ def test_what_a_callback_of_the_world_raises_ends_it() -> None:
         new_world().run_until_complete(main())
 
 
-def test_a_world_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_in_which_time_stands_still_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CALLS_MAX", 1_000)
 
     async def main(network: SimulatedNetwork) -> None:
@@ -55,5 +57,45 @@ def test_a_world_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
         again()
         await asyncio.sleep(1)
 
-    with pytest.raises(EndlessError, match="no end after 1000 calls"):
+    with pytest.raises(EndlessError, match="time stands still"):
         in_world(main)
+
+
+def test_a_world_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CALLS_MAX", 100)
+
+    async def main(network: SimulatedNetwork) -> None:
+        for _ in range(1_000):
+            await asyncio.sleep(0.1)
+        assert round(network.world.now) == 100
+
+    in_world(main)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_generator_is_closed_by_the_process_that_left_it(is_killed: bool) -> None:
+    closed_by: list[object] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(1)
+            closed_by.append(asyncio.get_running_loop())
+
+    async def leave(held: list[object]) -> None:
+        held.append(begun := numbers())
+        await anext(begun)
+
+    async def main(network: SimulatedNetwork) -> None:
+        process = new_process(network.world, network, "p", "10.0.1.1")
+        held: list[object] = []
+        process.spawn(leave(held))
+        await asyncio.sleep(1)
+        if is_killed:
+            process.kill()
+        held.clear()
+        await asyncio.sleep(2)
+        assert closed_by == ([] if is_killed else [process])
+
+    in_world(main)
