@@ -117,7 +117,10 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "no-renewal",
         "An idle server renews its lease.",
         "server/cluster/membership.py",
-        "                    self._core.proposer.renew()\n                self.silence.look(",
-        "                    pass\n                self.silence.look(",
+        # It states its clock meanwhile, which renews the lease as well.
+        "                self.clocks.look(pause)\n"
+        "                if self._core.proposer.idle_seconds() >= pause:\n"
+        "                    self._core.proposer.renew()\n",
+        "",
     ),
 )
