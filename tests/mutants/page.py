@@ -26,7 +26,8 @@ world breaks one of the judge's rules, or does not come to rest.
 
 All {count} are found, by the seed of the table or an earlier one of {seeds} that are tried. A
 mutation that survives is a check that is missing, and is added to the worlds or to the judge. The
-seeds begin with 1; every fourth world has a single server, the others have two or three.
+seeds begin with 1; every fourth world has a single server, the others have two or three. They hold
+for the code that `make mutants` was last run on: when that changes, a seed may be another world.
 
 `make mutants` runs all of them again and writes this page; the changes themselves are in
 `tests/mutants`.

@@ -80,7 +80,6 @@ def test_a_generator_is_closed_by_the_process_that_left_it(is_killed: bool) -> N
         try:
             yield 1
         finally:
-            await asyncio.sleep(1)
             closed_by.append(asyncio.get_running_loop())
 
     async def leave(held: list[object]) -> None:
