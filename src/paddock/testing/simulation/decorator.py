@@ -20,28 +20,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gc
 import inspect
-import logging
 import os
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from paddock.testing.simulation.blocking import simulated_portals
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.shrink import leave_out
+from paddock.testing.simulation.surroundings import surroundings
 from paddock.testing.simulation.user_handle import Failure
 from paddock.testing.simulation.user_plan import Faults, UserPlan, make_user_plan
 from paddock.testing.simulation.user_process import SimulationError, simulated_library
 from paddock.testing.simulation.user_stage import Stage
 from paddock.testing.simulation.user_story import tell_user
 from paddock.testing.simulation.user_world import SimulatedWorld
-from paddock.testing.simulation.world import _memory_folder, _small_limits
-from paddock.testing.simulation.world_loop import EndlessError, new_world
+from paddock.testing.simulation.world_loop import EndlessError
 
 Test = Callable[..., Awaitable[None]]
 
@@ -123,35 +119,20 @@ def run_user_world(plan: UserPlan, test: Test, fixtures: dict[str, Any]) -> Outc
     """Run a test in one world."""
     if asyncio.events._get_running_loop() is not None:
         raise SimulationError("a simulated world cannot run inside an event loop")
-    said = logging.getLogger("paddock")
-    level = said.level
-    said.setLevel(logging.CRITICAL + 1)
-    loop = new_world()
-    # What is collected when depends on what else the process has done.
-    gc.collect()
-    gc.disable()
-    try:
-        asyncio.set_event_loop(loop)
-        with (
-            tempfile.TemporaryDirectory(dir=_memory_folder()) as folder,
-            _small_limits(),
-            simulated_portals(),
-            simulated_library(f"{plan.seed}"),
-        ):
-            stage = Stage(plan, loop, Path(folder))
-            world = SimulatedWorld(stage)
-            try:
-                loop.run_until_complete(stage.run(lambda: test(**fixtures, world=world)))
-                seconds, failures = loop.time(), stage.failures()
-            except EndlessError as error:
-                raise SimulationError(str(error)) from None
-            finally:
-                stage.bury()
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-        gc.enable()
-        said.setLevel(level)
+    with (
+        surroundings() as (loop, folder),
+        simulated_portals(),
+        simulated_library(f"{plan.seed}"),
+    ):
+        stage = Stage(plan, loop, folder)
+        world = SimulatedWorld(stage)
+        try:
+            loop.run_until_complete(stage.run(lambda: test(**fixtures, world=world)))
+            seconds, failures = loop.time(), stage.failures()
+        except EndlessError as error:
+            raise SimulationError(str(error)) from None
+        finally:
+            stage.bury()
     return Outcome(plan, failures, stage.service.history(), stage.faults.done, seconds)
 
 

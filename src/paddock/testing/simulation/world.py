@@ -14,30 +14,19 @@ may depend on the order of a set, on addresses of objects, on real time or on th
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 import hashlib
 import io
 import itertools
-import logging
-import os
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
-from unittest.mock import patch
 
 from paddock.errors import SESSION_MOVED
-from paddock.log.file import file_log
 from paddock.protocol import opcodes
-from paddock.server.cluster import duty, former_boot
-from paddock.server.durability import startup
 from paddock.testing.simulation.connection import Tap
-from paddock.testing.simulation.disk import open_log
 from paddock.testing.simulation.faults import Faults, roughness
 from paddock.testing.simulation.history import EXPIRED, OPENED, History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
@@ -53,16 +42,14 @@ from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
 from paddock.testing.simulation.story import tell
-from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
+from paddock.testing.simulation.surroundings import surroundings
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
-from paddock.testing.simulation.world_loop import WorldLoop, new_world
+from paddock.testing.simulation.world_loop import WorldLoop
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
 # How long a session may outlive its client: the longest timeout, a lease, and some patience.
 _GONE_SECONDS: Final = 25.0
-# After how many batches a snapshot is written to etcd.
-_BATCHES_MAX: Final = 40
 _CLIENT_HOST: Final = "10.0.1."
 
 
@@ -298,31 +285,17 @@ _ALL_PATHS: Final = (
 
 def run_world(plan: Plan) -> Result:
     """Run a world to its end, and judge it."""
-    said = logging.getLogger("paddock")
-    level = said.level
-    said.setLevel(logging.CRITICAL + 1)
-    loop = new_world()
-    # What is collected when depends on what else the process has done.
-    gc.collect()
-    gc.disable()
-    try:
-        asyncio.set_event_loop(loop)
-        with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder, _small_limits():
-            world = World(plan, loop, Path(folder))
-            loop.run_until_complete(world.run())
-            seconds = loop.time()
-            # What is raised when they are buried does not count.
-            failures = [*world.failures]
-            for process in world.network.processes:
-                process.kill()
-            # What one of them does at its end may reach another.
-            for process in [*world.network.processes, *world.network.processes]:
-                process.bury()
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-        gc.enable()
-        said.setLevel(level)
+    with surroundings() as (loop, folder):
+        world = World(plan, loop, folder)
+        loop.run_until_complete(world.run())
+        seconds = loop.time()
+        # What is raised when they are buried does not count.
+        failures = [*world.failures]
+        for process in world.network.processes:
+            process.kill()
+        # What one of them does at its end may reach another.
+        for process in [*world.network.processes, *world.network.processes]:
+            process.bury()
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
@@ -332,27 +305,6 @@ def run_world(plan: Plan) -> Result:
         failures += _disturbed(verdict)
     _count(world, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
-
-
-def _memory_folder() -> str | None:
-    """Return a folder in memory, where there is one: caches of servers are small, and many."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None
-
-
-@contextlib.contextmanager
-def _small_limits() -> Iterator[None]:
-    """Have snapshots for etcd taken after a few batches, and all machines have an identity.
-
-    A log on a disk has small files, and its thread is one of a simulated process.
-    """
-    with (
-        patch.object(startup, "FileLog", open_log),
-        patch.object(file_log, "threading", SimpleNamespace(Thread=SimulatedThread)),
-        patch.object(file_log, "queue", SimpleNamespace(SimpleQueue=SimulatedQueue)),
-        patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
-        patch.object(former_boot, "_machine_id", lambda: b"simulated"),
-    ):
-        yield
 
 
 def run_seed(seed: int, servers: int = 1) -> Result:
