@@ -50,7 +50,7 @@ CLUSTER_FAULTS: Final = (
 )  # fmt: skip
 # How long faults last, in seconds, with some variation; and those that may end a lease.
 _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
-_LONG: Final = (0.5, 4.0, 8.0, 14.0)
+_LONG: Final = (0.5, 4.0, 5.0, 8.0, 14.0)
 _OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
 
 # How many delays of the network a session timeout has at least: with fewer, no client could live.
