@@ -94,13 +94,6 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "                self.tracker.add(session.id, session.timeout_ms / 10000)\n",
     ),
     mutation(
-        "lost-server-tracks",
-        "A server that has lost its lease owns no session any more.",
-        "server/cluster/membership.py",
-        "        core.lifecycle.release()\n",
-        "",
-    ),
-    mutation(
         "everybody-tracks",
         "Only its owner ends a session for silence.",
         "server/sessions/lifecycle.py",

@@ -19,7 +19,7 @@ from paddock.testing.simulation import history as h
 from paddock.testing.simulation.history import History, Logged, Moment
 
 _CHANGES = {JOINED: "joined", LEFT: "left", DEPOSED: "deposed", REFUSED: "refused"}
-_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.ENDED}
+_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.DEPOSED}
 
 
 def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
@@ -40,6 +40,8 @@ def read_shared_log(
     machine.share(b"")
     roster = machine.roster
     assert roster is not None
+    # When the last batch of each boot was committed that counts.
+    heard: dict[bytes, float] = {}
     for at, record in records:
         assert record.server is not None
         held = roster.held_count
@@ -50,6 +52,8 @@ def read_shared_log(
             counts["log: held batches"] += 1
         elif not released:
             counts["log: void batches"] += 1
+        if released or roster.held_count > held:
+            heard[record.server] = at
         if released:
             machine.begin_batch(record.server)
         for _, payload, _ in released:
@@ -60,7 +64,15 @@ def read_shared_log(
                     about = _ABOUT.get(change.kind)
                     if about is not None:
                         name = f"{boots[change.boot]} {change.boot.hex()}"
-                        yield Logged(0, about, change.number, path=name, at=round(at, 9))
+                        silence_ms = int((at - heard[change.boot]) * 1000)
+                        yield Logged(
+                            0,
+                            about,
+                            change.number,
+                            path=name,
+                            timeout_ms=silence_ms if change.kind == DEPOSED else 0,
+                            at=round(at, 9),
+                        )
 
 
 def _apply(machine: StateMachine, payload: bytes, at: float) -> Iterator[Logged]:

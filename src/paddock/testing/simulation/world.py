@@ -18,7 +18,6 @@ import contextlib
 import gc
 import hashlib
 import io
-import itertools
 import logging
 import os
 import random
@@ -31,15 +30,19 @@ from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
-from paddock.errors import SESSION_MOVED
 from paddock.log.file import file_log
-from paddock.protocol import opcodes
 from paddock.server.cluster import duty, former_boot
 from paddock.server.durability import startup
+from paddock.testing.simulation.aftermath import (
+    GONE_SECONDS,
+    count,
+    find_disturbed,
+    find_forgotten,
+)
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.disk import open_log
 from paddock.testing.simulation.faults import Faults, roughness
-from paddock.testing.simulation.history import EXPIRED, OPENED, History, Logged
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
@@ -48,7 +51,13 @@ from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
-from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
+from paddock.testing.simulation.servers import (
+    LEASE_SECONDS,
+    PORT,
+    Machine,
+    MemberMachine,
+    SingleMachine,
+)
 from paddock.testing.simulation.story import tell
 from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
@@ -56,8 +65,6 @@ from paddock.testing.simulation.world_loop import WorldLoop, new_world
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
-# How long a session may outlive its client: the longest timeout, a lease, and some patience.
-_GONE_SECONDS: Final = 25.0
 # After how many batches a snapshot is written to etcd.
 _BATCHES_MAX: Final = 40
 _CLIENT_HOST: Final = "10.0.1."
@@ -169,7 +176,7 @@ class World:
         self._faults.mend()
         await self._rest()
         # Sessions that nobody uses any more are over by then.
-        await asyncio.sleep(_GONE_SECONDS)
+        await asyncio.sleep(GONE_SECONDS)
         await self._read_everything()
         for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
@@ -296,11 +303,13 @@ def run_world(plan: Plan) -> Result:
         said.setLevel(level)
     history = world.recorder.history
     add_log(history, world.log())
-    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
-    failures += _forgotten(verdict)
+    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0), lease_seconds=LEASE_SECONDS)
+    failures += find_forgotten(verdict)
     if plan.is_calm:
-        failures += _disturbed(verdict)
-    _count(world, verdict)
+        failures += find_disturbed(verdict)
+    if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:
+        world.counts["worlds with snapshots in etcd"] += 1
+    count(world.counts, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
 
 
@@ -328,72 +337,3 @@ def _small_limits() -> Iterator[None]:
 def run_seed(seed: int, servers: int = 1) -> Result:
     """Run the world of a seed."""
     return run_world(make_plan(seed, servers))
-
-
-def _forgotten(verdict: Verdict) -> list[str]:
-    """Return what should have been over: sessions whose clients are long gone."""
-    calls = verdict.calls
-    end = max((moment.at for moment in verdict.history), default=0.0)
-    # A client may be between two connections.
-    used = {
-        connection.session
-        for connection in calls.connections.values()
-        if connection.lost_at is None or connection.lost_at > end - _GONE_SECONDS
-    }
-    opened = [
-        one.session
-        for one in calls.log.values()
-        if one.about == OPENED and one.at < end - _GONE_SECONDS
-    ]
-    return [
-        f"liveness: session 0x{session:x} outlives its client"
-        for session in opened
-        if session not in used and session not in verdict.timeline.ends
-    ]
-
-
-def _disturbed(verdict: Verdict) -> list[str]:
-    """Return what should not have happened in a world in which nothing goes wrong."""
-    calls = verdict.calls
-    found = [
-        f"calm: {boot.server} was a member no more, at {boot.ended_at:.3f}"
-        for boot in calls.boots
-        if boot.ended_place >= 0
-    ]
-    used = {
-        (connection.session, connection.lost_at)
-        for connection in calls.connections.values()
-        if connection.calls
-    }
-    return found + [
-        f"calm: session 0x{one.session:x} expired, whose client was there"
-        for one in calls.log.values()
-        if one.about == EXPIRED
-        and any(
-            session == one.session and (lost_at is None or lost_at > one.at)
-            for session, lost_at in used
-        )
-    ]
-
-
-def _count(world: World, verdict: Verdict) -> None:
-    """Count what a campaign should have seen."""
-    counts, calls = world.counts, verdict.calls
-    if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:
-        counts["worlds with snapshots in etcd"] += 1
-    counts["calls"] += len([call for call in calls.calls if call.operation != opcodes.PING])
-    unknown = [call for call in calls.calls if call.reply is None and call.is_write]
-    counts["unknown outcomes"] += len(unknown)
-    counts["unknown outcomes that took effect"] += len(verdict.timeline.resolved)
-    counts["sessions"] += len(calls.sessions())
-    for logged in calls.log.values():
-        counts[f"log: {logged.about}"] += 1
-        if logged.error == SESSION_MOVED:
-            counts["late writes refused (moved)"] += 1
-    for connections in calls.sessions().values():
-        counts["reconnects"] += len(connections) - 1
-        servers = [connection.server for connection in connections]
-        counts["moved sessions"] += sum(one != other for one, other in itertools.pairwise(servers))
-    for connection in calls.connections.values():
-        counts["told that the session is over"] += connection.is_refused
-        counts["events"] += len([one for one in connection.received if not hasattr(one, "reply")])
