@@ -33,7 +33,7 @@ NODE_BYTES: Final = 150
 
 
 def measure(stage: Stage) -> None:
-    """Measure both services; then what only ours has: catch-up, and the size of etcd."""
+    """Measure both services."""
     both: dict[str, Callable[[Path], Service]] = {"paddock": services.paddock}
     if "apache" in stage.kinds:
         both["apache"] = services.apache
@@ -54,10 +54,10 @@ def measure(stage: Stage) -> None:
         for name in names:
             for figure, value in _outages(stage, number, name, both[name]).items():
                 figures.setdefault(figure, {}).setdefault(name, []).append(value)
-    figures[Figure.CLUSTER_GET_CPU]["apache"] = _cpu_of_a_single_server(stage)
+        alone = figures[Figure.CLUSTER_GET_CPU].setdefault("apache", [])
+        alone.append(_cpu_of_a_single_server(stage, number))
     for figure, found in figures.items():
         stage.note(figure, TITLES[figure], found)
-    _catch_up(stage)
 
 
 TITLES: Final = {
@@ -140,18 +140,19 @@ def _outages(
     return found
 
 
-def _cpu_of_a_single_server(stage: Stage) -> list[float]:
-    single = stage.new_servers("cluster-single")["paddock"]
+def _cpu_of_a_single_server(stage: Stage, number: int) -> float:
+    """Measure a server that was started for this round, as the others were."""
+    single = stage.new_servers(f"cluster-single-{number}")["paddock"]
     cell = Cell("get", CONNECTIONS, 100)
     with running(single):
-        zkload.load(single, cell, 1.0, 0)
-        return [
-            zkload.load(single, cell, stage.chosen.seconds, stage.chosen.warmup_s).cpu_us_per_op
-            for _ in range(stage.chosen.rounds)
-        ]
+        for op in ("set", "get"):
+            zkload.load(single, Cell(op, CONNECTIONS, 100), 1.0, 0)
+        found = zkload.load(single, cell, stage.chosen.seconds, stage.chosen.warmup_s)
+    print(f"a Paddock of its own: CPU of a get, µs: {found.cpu_us_per_op:.2f}", flush=True)
+    return found.cpu_us_per_op
 
 
-def _catch_up(stage: Stage) -> None:
+def measure_log(stage: Stage) -> None:
     """Fill a service, and start a server without a cache; then write for a while."""
     count = stage.chosen.nodes
     service = services.paddock(stage.folder / "catch-up")

@@ -38,6 +38,7 @@ PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "growth": growth.measure,
     "etcd": beside.measure,
     "cluster": cluster.measure,
+    "cluster-log": cluster.measure_log,
 }
 IN_MEMORY: Final = {"tmpfs", "ramfs"}
 

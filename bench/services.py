@@ -24,7 +24,7 @@ from bench.servers import START_DEADLINE_S, BenchError, Server, free_port
 SIZE: Final = 3
 # What `docs/how-to/size-a-cluster.md` recommends: for a fast network, and a log that is trimmed.
 ETCD_OPTIONS: Final = (
-    *("--heartbeat-interval", "50", "--election-timeout", "500"),
+    *("--heartbeat-interval", "25", "--election-timeout", "250", "--pre-vote=true"),
     *("--snapshot-count", "1000", "--quota-backend-bytes", str(8 << 30)),
 )
 

@@ -214,6 +214,15 @@ PAGES: Final = (
             ),
         ),
     ),
+    Page(
+        "simulation",
+        "Simulated worlds",
+        "paddock.testing.simulation",
+        (
+            Section("Tests", ("simulated", "Faults", "WorldFailedError", "SimulationError")),
+            Section("The world", ("SimulatedWorld", "ProcessHandle", "Write")),
+        ),
+    ),
     _recipes(),
 )
 

@@ -387,6 +387,13 @@ QUOTA_LIMITS_NONSENSE = Difference(
     paddock=Code.OK,
 )
 
+QUOTA_DIGITS = Difference(
+    "limits of a quota in digits other than 0 to 9",
+    "which characters are digits depends on the version of Python, and servers must agree",
+    apache=Code.QUOTA_EXCEEDED,
+    paddock=Code.OK,
+)
+
 QUOTA_NODES_ARE_HARMLESS = Difference(
     "quota nodes in places and with texts that nobody expects",
     "Apache dies of them, and dies again at each start; they must never be sent to it",

@@ -78,8 +78,8 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert APACHE.languages() == {"console", "ini"}
     assert FAILURES.languages() == {"console"}
     assert SIZE.languages() == {"sh"}
-    # The trial has five, and finalize, forget and backup have one each.
-    assert len(SEVERAL.blocks("console")) == 8
+    # The trial has five, and finalize, forget, backup and the removal have one each.
+    assert len(SEVERAL.blocks("console")) == 9
 
 
 def test_a_cluster_can_be_tried_on_one_machine(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def started_etcd(configuration: Path, log: Path) -> Iterator[None]:
 
 
 def test_the_settings_of_the_page_are_understood(tmp_path: Path) -> None:
-    (block,) = SEVERAL.blocks("ini")
+    block, file = SEVERAL.blocks("ini")
     assert "`/etc/paddock/cluster`" in SEVERAL.text
     assert "EnvironmentFile=/etc/paddock/cluster\n" in UNIT
     assert "`/etc/paddock/2181`" in SEVERAL.text
@@ -153,6 +153,13 @@ def test_the_settings_of_the_page_are_understood(tmp_path: Path) -> None:
     url = settings.config().shared_log
     assert url is not None
     assert url.is_secure
+    # The file whose hosts can be changed while a server runs.
+    (tmp_path / "zoo.cfg").write_text(file.text)
+    settings = Settings()
+    settings.read_file(tmp_path / "zoo.cfg")
+    assert settings.warnings == []
+    assert settings.config().shared_log is not None
+    assert "ExecReload=kill -HUP $MAINPID\n" in UNIT
     # And the unit is installed where systemd looks for it.
     _, commands = SEVERAL.blocks("sh")
     (install,) = [one for one in commands.text.splitlines() if one.startswith("sudo install ")]
@@ -245,7 +252,7 @@ def test_etcd_is_restored_and_a_new_epoch_begins(etcd: Etcd, tmp_path: Path) -> 
     url = f"etcd://{etcd.endpoint}/shop"
     with member(url) as server, wire.connect(server.address) as client:
         assert client.call(rq.create("/before")).err == Code.OK
-        save, epoch, skip = FAILURES.every_block()
+        room, save, epoch, skip = FAILURES.every_block()
         for command, expected in save.commands():
             assert_shown(expected, run_both(command.replace("h1:2379", etcd.endpoint), tmp_path))
         assert client.call(rq.create("/lost")).err == Code.OK
@@ -258,8 +265,8 @@ def test_etcd_is_restored_and_a_new_epoch_begins(etcd: Etcd, tmp_path: Path) -> 
 
     async def main() -> None:
         async with Reader(tmp_path, {"h1:2379": etcd.endpoint}) as reader:
-            await reader.do(epoch, FAILURES.name)
-            await reader.do(skip, FAILURES.name)
+            for block in (epoch, skip, room):
+                await reader.do(block, FAILURES.name)
 
     asyncio.run(main())
     with member(url) as server, wire.connect(server.address, last_zxid=seen) as client:

@@ -68,9 +68,10 @@ def test_writes_are_refused_before_etcd_is_full_until_deletes_have_made_room(
                 async with paddock.connect("{}:{}".format(*server.address)) as client:
                     written = await write_until_refused(client)
                     assert 30 < written < 96
-                    status = server.cluster_status()["etcd"]
-                    assert isinstance(status, dict)
-                    assert (status["is_tight"], status["is_full"]) == (True, False)
+                    assert server._core is not None
+                    assert server._core.cluster is not None
+                    log = server._core.cluster.log()
+                    assert (log.is_tight, log.is_full) == (True, False)
                     for number in range(written):
                         await client.delete(f"/n{number}")
                     # A session can still be had.

@@ -25,8 +25,7 @@ from paddock.log.etcd.store import (
     StoreFullError,
 )
 from paddock.log.interface import Record
-from tests.support import certificates
-from tests.support.etcd import Etcd, EtcdCluster
+from tests.support.etcd import Etcd, EtcdCluster, EtcdPki
 from tests.support.judges import skip_or_fail
 from tests.support.server import ServerMissingError, free_port
 
@@ -609,40 +608,10 @@ def test_users_that_are_turned_on_later_are_authenticated(etcd: Etcd, keys: Keys
     run_with(EtcdOptions((etcd.endpoint,), user="ann", password="annpw"), keys, use)
 
 
-class Pki:
-    """An authority, a certificate for etcd and one for its client."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.issue()
-
-    def issue(self) -> None:
-        authority = certificates.Authority()
-        (self.folder / "ca.pem").write_bytes(authority.pem())
-        for name in ("server", "client"):
-            issued = authority.issue(certificates.name(f"CN={name}"))
-            (self.folder / f"{name}.pem").write_bytes(issued.certificate_pem())
-            (self.folder / f"{name}.key").write_bytes(issued.key_pem())
-
-    def arguments(self) -> list[str]:
-        trusted = ["--trusted-ca-file", str(self.folder / "ca.pem"), "--client-cert-auth"]
-        server = [str(self.folder / "server.pem"), str(self.folder / "server.key")]
-        return [*trusted, "--cert-file", server[0], "--key-file", server[1]]
-
-    def options(self, endpoint: str, *, has_certificate: bool = True) -> EtcdOptions:
-        return EtcdOptions(
-            (endpoint,),
-            is_secure=True,
-            ca_file=self.folder / "ca.pem",
-            certificate_file=self.folder / "client.pem" if has_certificate else None,
-            key_file=self.folder / "client.key" if has_certificate else None,
-        )
-
-
 @pytest.fixture
-def secured(tmp_path: Path) -> Iterator[tuple[Etcd, Pki]]:
+def secured(tmp_path: Path) -> Iterator[tuple[Etcd, EtcdPki]]:
     """An etcd that asks its clients for certificates."""
-    pki = Pki(tmp_path)
+    pki = EtcdPki(tmp_path)
     with ExitStack() as stack:
         try:
             etcd = stack.enter_context(
@@ -653,7 +622,17 @@ def secured(tmp_path: Path) -> Iterator[tuple[Etcd, Pki]]:
         yield etcd, pki
 
 
-def test_tls_needs_a_certificate_that_is_trusted(secured: tuple[Etcd, Pki], keys: Keys) -> None:
+def options(pki: EtcdPki, etcd: Etcd, *, has_certificate: bool = True) -> EtcdOptions:
+    return EtcdOptions(
+        (etcd.endpoint,),
+        is_secure=True,
+        ca_file=pki.ca,
+        certificate_file=pki.certificate if has_certificate else None,
+        key_file=pki.key if has_certificate else None,
+    )
+
+
+def test_tls_needs_a_certificate_that_is_trusted(secured: tuple[Etcd, EtcdPki], keys: Keys) -> None:
     etcd, pki = secured
 
     async def use(store: EtcdStore) -> None:
@@ -661,19 +640,21 @@ def test_tls_needs_a_certificate_that_is_trusted(secured: tuple[Etcd, Pki], keys
         async with aclosing(tail(store, 0)) as records:
             assert len(await take(records, 1)) == 1
 
-    run_with(pki.options(etcd.endpoint), keys, use)
+    run_with(options(pki, etcd), keys, use)
 
     async def fails(store: EtcdStore) -> None:
         with pytest.raises(StoreError, match=f"^etcd at {etcd.endpoint}: "):
             await store.append(BOOT, 1, b"x")
 
-    run_with(pki.options(etcd.endpoint, has_certificate=False), keys, fails)
+    run_with(options(pki, etcd, has_certificate=False), keys, fails)
     run_with(EtcdOptions((etcd.endpoint,)), keys, fails)
     # Trusted by the system are others.
     run_with(EtcdOptions((etcd.endpoint,), is_secure=True), keys, fails)
 
 
-def test_new_certificates_count_without_a_restart(secured: tuple[Etcd, Pki], keys: Keys) -> None:
+def test_new_certificates_count_without_a_restart(
+    secured: tuple[Etcd, EtcdPki], keys: Keys
+) -> None:
     etcd, pki = secured
 
     async def use(store: EtcdStore) -> None:
@@ -684,4 +665,4 @@ def test_new_certificates_count_without_a_restart(secured: tuple[Etcd, Pki], key
         await append_until_done(store, 1, b"x")
         assert len(await follow_until_done(store, 2)) == 2
 
-    run_with(pki.options(etcd.endpoint), keys, use)
+    run_with(options(pki, etcd), keys, use)

@@ -181,6 +181,8 @@ _quota_texts = st.sampled_from(
         *(b"countHardLimit==;byteHardLimit=11", b"countHardLimit=+3=x,,", b",countHardLimit=1"),
         *(b"countHardLimit=", b"count=1;z=2;bytes=3;b=4", b"count=0,bytes=0", b"=3", b"\xff=1"),
         *(b"nonsense", b"", None, b"countHardLimit=9223372036854775808", b"count==5"),
+        # As long as it may be, as long as it may be counted in, and longer.
+        *(b"x" * 998 + b"=1", b"x" * 943 + b"=1", b"x" * 944 + b"=1", b"x" * 999 + b"=1"),
     ]
 )
 

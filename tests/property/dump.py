@@ -51,9 +51,12 @@ def dump_shared(machine: StateMachine) -> dict[str, Any] | None:
     roster, sessions = machine.roster, machine.sessions
     if roster is None:
         assert not any(session.owner for session in sessions.by_id.values())
-        assert sessions.digest == 0
+        assert sessions.digests == {}
         return None
-    assert sessions.digest == sum(session.term() for session in sessions.by_id.values())
+    digests: dict[int, int] = {}
+    for session in sessions.by_id.values():
+        digests[session.owner] = digests.get(session.owner, 0) + session.term()
+    assert sessions.digests == digests
     assert roster.held_count == sum(len(member.held) for member in roster.members.values())
     fields = (
         *("service", "last_join", "rules", "index", "revision", "last_boot", "last_number"),

@@ -58,7 +58,8 @@ from paddock.protocol.requests import (
 )
 from paddock.state import multi
 from paddock.state.entry import Batch
-from paddock.state.roster import DeposeRequest, JoinRequest, Roster
+from paddock.state.roster import Roster
+from paddock.state.roster_bodies import DeposeRequest, JoinRequest
 from tests.property.spoiled import mostly, spoiled
 
 

@@ -17,6 +17,7 @@ from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest, SetDataRequest
 from paddock.state.entry import (
     ATTACH,
+    CLOCK,
     DEPOSE,
     EPOCH,
     EXPIRE,
@@ -30,10 +31,11 @@ from paddock.state.entry import (
     Entry,
 )
 from paddock.state.machine import StateMachine, attach_body, session_body
-from paddock.state.roster import (
-    HELD_MAX,
+from paddock.state.roster import HELD_MAX
+from paddock.state.roster_bodies import (
     DeposeRequest,
     JoinRequest,
+    clock_body,
     forget_body,
     rules_body,
 )
@@ -101,6 +103,7 @@ _kinds = st.sampled_from(
     [
         *(["open"] * 3 + ["attach"] * 3 + ["set"] * 3 + ["ephemeral"] * 2 + ["close", "expire"]),
         *(["depose"] * 2 + ["stale depose", "leave", "rules", "epoch", "forget", "sync", "join"]),
+        "clock",
     ]
 )
 _entries = st.lists(st.tuples(_kinds, st.integers(0, 9)), max_size=4)
@@ -276,6 +279,7 @@ def _entry(kind: str, number: int, machine: StateMachine, time_ms: int) -> Entry
         "leave": (LEAVE, b""),
         "rules": (RAISE_RULES, rules_body(RULES + 1)),
         "epoch": (EPOCH, b""),
+        "clock": (CLOCK, clock_body(time_ms)),
         "forget": (FORGET, forget_body(f"host{number % SLOTS}:2181")),
         "join": (JOIN, JoinRequest(0, RULES, "", "", "", b"", 0).encode()),
     }.get(kind, (opcodes.CREATE_SESSION, session_body(5_000 + number, PASSWORD)))

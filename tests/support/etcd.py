@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.support import certificates
 from tests.support.server import (
     POLL_S,
     PROBE_DEADLINE_S,
@@ -194,6 +195,32 @@ class Etcd(Server):
             return ""
         finally:
             connection.close()
+
+
+class EtcdPki:
+    """An authority, a certificate for etcd and one for its clients, as files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ca = folder / "ca.pem"
+        self.certificate = folder / "client.pem"
+        self.key = folder / "client.key"
+        self._folder = folder
+        self.issue()
+
+    def issue(self) -> None:
+        """Write new ones, of a new authority."""
+        authority = certificates.Authority()
+        self.ca.write_bytes(authority.pem())
+        for name in ("server", "client"):
+            issued = authority.issue(certificates.name(f"CN={name}"))
+            (self._folder / f"{name}.pem").write_bytes(issued.certificate_pem())
+            (self._folder / f"{name}.key").write_bytes(issued.key_pem())
+
+    def arguments(self) -> list[str]:
+        """Return what etcd is started with; it asks its clients for certificates then."""
+        trusted = ["--trusted-ca-file", str(self.ca), "--client-cert-auth"]
+        server = [str(self._folder / "server.pem"), str(self._folder / "server.key")]
+        return [*trusted, "--cert-file", server[0], "--key-file", server[1]]
 
 
 class EtcdCluster:

@@ -2,7 +2,8 @@
 
 SIGTERM and SIGINT stop it in good order: requests in flight are answered, a snapshot is written,
 the status is 0. A second one ends it at once; nothing acknowledged is lost, but the next start
-reads more of the log. SIGHUP does nothing: files that were moved or renewed are noticed without it.
+reads more of the log. SIGHUP reads the file of settings again, for where etcd is; files that were
+moved or renewed are noticed without it.
 """
 
 import asyncio
@@ -62,13 +63,14 @@ class Lifetime:
     def __init__(self, log_handler: LogHandler, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
         self.on_leaving: Callable[[], None] | None = None
+        # Called at SIGHUP; None if there is nothing to read again.
+        self.on_hangup: Callable[[], None] | None = None
         self._log_handler = log_handler
         self.notifier = notifier
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._asked_to_stop, number)
-        says = "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
-        self._loop.add_signal_handler(signal.SIGHUP, logger.info, says)
+        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         self._repeat(INTERVAL, log_handler.flush_suppressed)
 
     def ready(self, status: str) -> None:
@@ -93,6 +95,14 @@ class Lifetime:
         logger.info("%s: stopping", name)
         self.notifier.send("STOPPING=1", "STATUS=Answering what is under way, writing a snapshot")
         self.stop.set()
+
+    def _hung_up(self) -> None:
+        if self.on_hangup is None:
+            logger.info(
+                "SIGHUP: nothing to do; files that were moved or renewed are noticed without it"
+            )
+        else:
+            self.on_hangup()
 
     def _repeat(self, interval: float, action: Callable[[], None]) -> None:
         def again() -> None:

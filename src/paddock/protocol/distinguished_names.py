@@ -21,6 +21,13 @@ _KEYWORDS: Final = frozenset(
     | {"SURNAME", "GIVENNAME", "INITIALS", "GENERATION", "EMAIL", "EMAILADDRESS", "UID"}
     | {"SERIALNUMBER"}
 )
+# To upper case, also what Java takes for the letters of a keyword. It is written out: this decides
+# whether an ACL is valid, and the tables of Unicode change with the version of Python.
+_UPPER: Final = str.maketrans(
+    {chr(lower): chr(lower - 0x20) for lower in range(ord("a"), ord("z") + 1)}
+    | {"\u0131": "I", "\u017f": "S", "\u00df": "SS", "\ufb00": "FF", "\ufb01": "FI"}
+    | {"\ufb02": "FL", "\ufb03": "FFI", "\ufb04": "FFL", "\ufb05": "ST", "\ufb06": "ST"}
+)
 # Java strips everything up to the blank from a keyword.
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
@@ -44,7 +51,7 @@ def is_distinguished_name(text: str) -> bool:
     divider = text and ","
     while divider:
         match = _ATTRIBUTE.match(text, end)
-        if match is None or not _is_keyword(match[1].upper().strip(_BLANKS)):
+        if match is None or not _is_keyword(match[1].translate(_UPPER).strip(_BLANKS)):
             return False
         if match[2] is not None and not _is_encoding(bytes.fromhex(match[2])):
             return False

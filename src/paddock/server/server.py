@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import dataclasses
 import logging
 import os
-import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
 from paddock.log.file.disk import Disk
-from paddock.log.interface import Log, LogError, SharedLog
+from paddock.log.interface import LogError
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
-from paddock.server.admin.cluster_metrics import cluster_status
 from paddock.server.admin.four_letter_words import FourLetterWords
 from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
@@ -24,38 +20,26 @@ from paddock.server.config.config import ServerConfig
 from paddock.server.config.settings import differing
 from paddock.server.connections.connection import Connection
 from paddock.server.connections.core import Core
-from paddock.server.connections.ports import address_of, explained, start_listening
-from paddock.server.durability.log_recovery import LogRecovery
+from paddock.server.connections.descriptors import within_descriptors
+from paddock.server.connections.last_replies import last_replies_taken
+from paddock.server.durability.backing import Backing
+from paddock.server.durability.own_log import OwnLog
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.durability.startup import Engine, Restored, restore_newest
-from paddock.server.replication.cluster_view import ClusterView
-from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX, Pacing
+from paddock.server.durability.startup import Engine, Restored
+from paddock.server.endpoints import Endpoints
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
 from paddock.state.watches import Watches
-from paddock.storage.replay import Replay, within_memory
-from paddock.storage.snapshots import SnapshotStore
+from paddock.storage.replay import Replay
 
 if TYPE_CHECKING:
     from paddock.log.etcd.store import Store
     from paddock.server.admin.http import AdminServer
-    from paddock.server.cluster.cluster import Cluster
-    from paddock.server.config.log_url import LogUrl
-    from paddock.server.tls.ports import TlsPorts
 
 logger: Final = logging.getLogger(__name__)
-
-# Seconds that a stop waits at most for clients that do not take their last replies.
-_LAST_REPLIES: Final = 15.0
-_LAST_REPLIES_LOGGED_AFTER: Final = 0.5
-# Snapshots that a server keeps that shares its log.
-_CACHED_SNAPSHOTS: Final = 2
-_NEVER: Final = 1 << 62
-# Descriptors that are not connections: the log, snapshots, listeners, Python's own.
-_DESCRIPTORS_RESERVED: Final = 64
 
 
 class Server:
@@ -99,50 +83,35 @@ class Server:
         self._store = store
         # Called when a shared log cannot be followed any more.
         self.on_lost: Callable[[LogError], None] | None = None
-        self._cluster: Cluster | None = None
         self._engine: Engine | None = None
+        # Its log: one of its own, or one that it shares.
+        self._backing: Backing | None = None
         self._audit: AuditLog | None = None
         self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
-        # The plain port, and those on which TLS is spoken.
-        self._listener: asyncio.Server | None = None
-        self._admin: AdminServer | None = None
-        self._secure: TlsPorts | None = None
-        self._recovery: LogRecovery | None = None
+        self._endpoints = Endpoints(config, wall_clock_ms)
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
 
     @property
     def address(self) -> tuple[str, int]:
         """Where the server listens; the secure port if there is no other."""
-        if self._listener is not None:
-            return address_of(self._listener.sockets)
-        assert self._secure is not None, "the server has not been started"
-        address = self._secure.unified.address or self._secure.secure.address
-        assert address is not None, "the server has not been started"
-        return address
+        return self._endpoints.address
 
     @property
     def secure_address(self) -> tuple[str, int] | None:
         """Where the server listens with TLS, if it does."""
-        return None if self._secure is None else self._secure.secure.address
+        return self._endpoints.secure_address
 
     @property
     def admin_address(self) -> tuple[str, int]:
         """Where the admin server listens."""
-        assert self._admin is not None, "there is no admin server"
-        return self._admin.address
+        return self._endpoints.admin_address
 
     def config_with_ports(self) -> ServerConfig:
         """Return the settings with the ports that the system has assigned, for the next server."""
-        config, secure = self._config, self.secure_address
-        return dataclasses.replace(
-            config,
-            port=None if config.port is None else self.address[1],
-            secure_port=config.secure_port if secure is None else secure[1],
-            admin_port=config.admin_port if self._admin is None else self.admin_address[1],
-        )
+        return self._endpoints.config_with_ports()
 
     async def start(self) -> None:
         """Restore the state and open the port.
@@ -179,44 +148,28 @@ class Server:
             "sessions": len(machine.sessions.by_id),
         }
 
-    def cluster_view(self) -> ClusterView:
-        """Return what there is to know of the other servers. Raises LogError if it is alone."""
-        core = self._core
-        assert core is not None, "the server has not been started"
-        if core.cluster is None:
-            raise LogError("this server shares its log with no others")
-        return core.cluster
-
-    def cluster_status(self) -> dict[str, object]:
-        """Return how this server sees its service. Raises LogError if it is alone."""
-        view = self.cluster_view()
-        assert self._core is not None
-        return cluster_status(self._core, view)
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find the etcd with the shared log at other addresses."""
+        if self._backing is not None:
+            self._backing.use_endpoints(endpoints)
 
     async def stop(self) -> None:
         """Close the port, answer what is in flight, write a snapshot, release everything."""
-        core = self._core
+        core, backing = self._core, self._backing
         assert core is not None, "the server has not been started"
+        assert backing is not None, "the server has been stopped"
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
         if core.replica.is_dead():
             await self._stop_failed(core)
             return
-        if self._listener is not None:
-            self._listener.close()
-        if self._secure is not None:
-            await self._secure.close()
+        await self._endpoints.shut()
         core.is_open = False
         core.tracker.stop()
         if self._reaper is not None:
             self._reaper.stop()
-        if self._recovery is not None:
-            await self._recovery.stop()
-        if self._cluster is not None:
-            await self._cluster.spread_clients()
-            await self._await_last_replies(core)
-            await self._cluster.leave()
+        await backing.drain()
         for connection in list(core.connections):
             connection.hold()
         await core.proposer.drain()
@@ -224,21 +177,15 @@ class Server:
             await self._stop_failed(core)
             return
         drained = loop.time() - begun
-        if self._recovery is not None:
-            # The log may have failed just now.
-            await self._recovery.stop()
+        await backing.settle()
         for connection in list(core.connections):
             connection.close()
-        if self._cluster is not None:
-            await core.replica.catch_up()
         if self._snapshotter is not None:
-            # What is held stays so: the log is followed no more.
-            is_whole = self._cluster is None or core.replica.is_between_batches()
-            if self._engine is not None and self._engine.keeps_snapshots() and is_whole:
+            if backing.keeps_state():
                 await self._snapshotter.close()
             else:
                 await self._snapshotter.give_up()
-        await self._await_last_replies(core)
+        await last_replies_taken(core.admission)
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
         logger.info(
@@ -276,29 +223,11 @@ class Server:
             # Who starts it is told.
             return
         core.is_open = False
-        if self._listener is not None:
-            self._listener.close()
+        self._endpoints.refuse()
         for connection in list(core.connections):
             connection.abort()
         if self._reaper is not None:
             self._reaper.stop()
-
-    async def _await_last_replies(self, core: Core) -> None:
-        """Wait until every client has its last replies, or has had its time to take them."""
-        empty = asyncio.Event()
-        core.admission.on_empty = empty.set
-        if core.admission.is_empty():
-            return
-        told = asyncio.get_running_loop().call_later(
-            _LAST_REPLIES_LOGGED_AFTER,
-            logger.info,
-            "waiting for clients to take their last answers",
-        )
-        with contextlib.suppress(TimeoutError):
-            # A connection gives its client less than this: it is a safeguard.
-            async with asyncio.timeout(_LAST_REPLIES):
-                await empty.wait()
-        told.cancel()
 
     async def _start(self) -> None:
         config = self._config
@@ -306,18 +235,12 @@ class Server:
         begun = loop.time()
         engine = await self._open_resources()
         _log_start(config)
-        log: Log | SharedLog
-        if config.shared_log is not None:
-            log, restored, replica = await self._load_shared(engine, config.shared_log)
-        else:
-            own = log = engine.open()
-            restored, replica = within_memory(
-                "what is stored", lambda: self._load(own, engine.snapshots)
-            )
+        self._backing = backing = self._choose_backing(engine)
+        restored, replica = await backing.load(self._make_replica)
         load_seconds = loop.time() - begun
-        if engine.snapshots is not None or config.shared_log is not None:
-            _log_loaded(restored, load_seconds)
-        core = self._assemble(log, engine.snapshots, restored, replica)
+        if engine.snapshots is not None:
+            restored.tell(load_seconds)
+        core = self._assemble(backing, restored, replica)
         secure = self.secure_address
         metrics = Metrics(
             core,
@@ -330,20 +253,13 @@ class Server:
             replayed_entries=restored.replay.entries,
         )
         core.words = FourLetterWords(metrics).answer
-        if self._admin is not None:
-            await self._start_admin(self._admin, metrics)
+        if self._endpoints.admin is not None:
+            await self._start_admin(self._endpoints.admin, metrics)
         core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
-        if self._cluster is not None:
-            await self._cluster.join()
-            core.is_open = True
-        if self._listener is not None:
-            assert config.port is not None
-            with explained(config.host, config.port):
-                await start_listening(self._listener)
-        if self._secure is not None:
-            self._secure.start(core, self._connection)
+        await backing.open()
+        await self._endpoints.open(core, self._connection)
         self._audit_server(SERVER_START, SUCCESS)
         host, port = self.address
         shown = {"host": host, "port": port, "seconds": loop.time() - begun}
@@ -356,26 +272,10 @@ class Server:
         comes before the folder is made, so that a failed start leaves none behind.
         """
         config = self._config
-        if config.speaks_tls():
-            # Imported only where it is asked for.
-            from paddock.server.tls.ports import TlsPorts
-
-            self._secure = TlsPorts(config, self._wall_clock_ms)
+        self._endpoints.load()
         # Before the ports: the error about a folder in use names the server that has both.
         Engine.check(config)
-        if config.port is not None and not config.port_unification:
-            with explained(config.host, config.port):
-                self._listener = await asyncio.get_running_loop().create_server(
-                    self._connection,
-                    config.host,
-                    config.port,
-                    backlog=config.listen_backlog,
-                    start_serving=False,
-                )
-        if self._secure is not None:
-            await self._secure.bind()
-        if config.admin_address is not None:
-            await self._bind_admin(*config.admin_address)
+        await self._endpoints.bind(self._connection)
         engine = self._engine = Engine(config, self._disk)
         if config.audit_enabled:
             file = config.audit_file
@@ -384,22 +284,17 @@ class Server:
             self._audit = AuditLog(file, config.log_format, self._wall_clock_ms)
         return engine
 
-    async def _load_shared(
-        self, engine: Engine, url: LogUrl
-    ) -> tuple[SharedLog, Restored, Replica]:
-        """Bring a replica to the end of a log that several servers share."""
+    def _choose_backing(self, engine: Engine) -> Backing:
+        """Return the kind of log that the configuration asks for. Raises LogError."""
+        if self._config.shared_log is None:
+            return OwnLog(self._config, engine)
         # Imported only where it is asked for, as is what speaks with etcd.
         from paddock.server.cluster.cluster import Cluster
-        from paddock.server.cluster.connection import open_store
 
-        config = self._config
-        store = open_store(config, url) if self._store is None else self._store
         clock = self._lease_clock or self._monotonic or asyncio.get_running_loop().time
-        self._cluster = Cluster(config, store, clock, self._random_bytes, engine.cache)
-        self._cluster.on_lost = self.on_lost
-        replica = await self._cluster.load(self._make_replica, engine.open_cache())
-        restored = Restored(replica.replay, replica.replay.index, replica.machine.zxid)
-        return self._cluster.log, restored, replica
+        cluster = Cluster(self._config, engine, self._store, clock, self._random_bytes)
+        cluster.on_lost = self.on_lost
+        return cluster
 
     def _make_replica(self, replay: Replay) -> Replica:
         config = self._config
@@ -410,93 +305,38 @@ class Server:
         replica.on_fatal = self._fail
         return replica
 
-    def _load(self, log: Log, store: SnapshotStore | None) -> tuple[Restored, Replica]:
-        """Bring a replica to the end of the log."""
-        restored = restore_newest(log, store)
-        replica = self._make_replica(restored.replay)
-        replica.follow(log)
-        return restored, replica
-
-    def _assemble(
-        self,
-        log: Log | SharedLog,
-        store: SnapshotStore | None,
-        restored: Restored,
-        replica: Replica,
-    ) -> Core:
+    def _assemble(self, backing: Backing, restored: Restored, replica: Replica) -> Core:
         """Assemble the parts that serve the state."""
         config, machine = self._config, replica.machine
         monotonic = self._monotonic or asyncio.get_running_loop().time
         clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
         proposer = Proposer(
-            replica, log, clock.time_ms, config.max_requests, config.max_request_bytes
+            replica, backing.log, clock.time_ms, config.max_requests, config.max_request_bytes
         )
         proposer.slow_sync = config.slow_sync_ms / 1000
-        cluster = self._cluster
-        if cluster is not None:
-            proposer.pacing = Pacing(monotonic, SHARED_BATCH_BYTES_MAX)
-            proposer.drop()
+        backing.prepare(proposer, monotonic)
         if self._audit is not None:
             replica.on_entry = self._audit.take
-        if store is not None:
-            assert self._engine is not None
-            # Without a data folder, snapshots are taken for etcd alone.
-            is_kept = self._engine.keeps_snapshots()
-            self._snapshotter = Snapshotter(
-                replica,
-                None if cluster is not None else cast(Log, log),
-                store,
-                config.snapshot_every if is_kept else _NEVER,
-                self._retained(),
-                restored,
-                config.snapshot_every_kib << 10 if is_kept else 0,
-                0.0 if cluster is None else self._random_bytes(1)[0] / 256,
-            )
+        self._snapshotter = backing.snapshotter(replica, restored)
+        if self._snapshotter is not None:
             replica.on_applied = self._snapshotter.look
         self._reaper = Reaper(proposer, machine.tree, config, clock.time_ms)
+        self._reaper.is_on_duty = backing.is_on_duty
         self._core = Core(
-            _within_descriptors(config),
+            within_descriptors(config),
             replica,
             proposer,
             self._wall_clock_ms,
             self._random_bytes,
             monotonic,
-            None if cluster is None else cluster.lease,
+            backing.lease,
         )
-        if cluster is None:
-            self._recovery = LogRecovery(self._core, cast(Log, log))
-            proposer.on_unknown = self._recovery.begin
-        else:
-            self._core.is_open = False
-            assert self._snapshotter is not None
-            cluster.assemble(self._core, self._reaper, self._snapshotter)
+        backing.assemble(self._core, self._snapshotter)
         return self._core
-
-    def _retained(self) -> int | None:
-        """Return how many snapshots a purge leaves; None never purges."""
-        config = self._config
-        if config.shared_log is not None:
-            # A cache: the log is not purged with it.
-            return _CACHED_SNAPSHOTS
-        return config.purge_retain_count if config.purge_interval_hours else None
 
     def _audit_server(self, operation: str, result: str) -> None:
         if self._audit is not None:
             self._audit.add(operation, result)
-
-    async def _bind_admin(self, host: str, port: int) -> None:
-        # Imported here: most servers have none, and need no HTTP.
-        from paddock.server.admin.http import AdminServer
-        from paddock.server.admin.origin import AdminHosts
-
-        config = self._config
-        self._admin = AdminServer(
-            config.admin_url,
-            config.admin_idle_timeout_ms / 1000,
-            self._wall_clock_ms,
-            AdminHosts(host, config.admin_allowed_hosts),
-        )
-        await self._admin.bind(host, port)
 
     async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
         from paddock.server.admin.commands import AdminCommands
@@ -523,19 +363,14 @@ class Server:
     async def _close_all(self) -> None:
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
-        for server in (self._admin, self._secure):
-            if server is not None:
-                await server.close()
-        if self._listener is not None:
-            self._listener.close()
-        if self._cluster is not None:
-            await self._cluster.close()
+        await self._endpoints.close()
+        if self._backing is not None:
+            await self._backing.close()
         # These wait for threads.
         for kept in (self._audit, self._engine):
             if kept is not None:
                 await self._in_thread(kept.close)
-        self._admin = self._secure = self._listener = self._audit = self._engine = None
-        self._cluster = None
+        self._audit = self._engine = self._backing = None
 
 
 def _log_start(config: ServerConfig) -> None:
@@ -547,37 +382,3 @@ def _log_start(config: ServerConfig) -> None:
         " ".join(f"{name}={value}" for name, value in different.items()) or "none",
         extra={"version": __version__, "pid": os.getpid(), "settings": different},
     )
-
-
-def _log_loaded(restored: Restored, seconds: float) -> None:
-    machine = restored.replay.machine
-    shown = {
-        "nodes": len(machine.tree),
-        "sessions": len(machine.sessions.by_id),
-        "zxid": machine.zxid,
-        "seconds": seconds,
-        "snapshot": restored.index,
-        "replayed": restored.replay.entries,
-    }
-    logger.info(
-        "loaded %d nodes and %d sessions at zxid 0x%x in %.2f s: the snapshot at %d and %d entries"
-        " of the log",
-        *shown.values(),
-        extra=shown,
-    )
-
-
-def _within_descriptors(config: ServerConfig) -> ServerConfig:
-    """Limit the connections by the descriptors that the system allows.
-
-    A connection over that limit could not even be refused, and neither a snapshot nor the next
-    segment of the log could be opened.
-    """
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    affordable = max(files - _DESCRIPTORS_RESERVED, 1)
-    if files == resource.RLIM_INFINITY or 0 < config.max_connections <= affordable:
-        return config
-    logger.info(
-        "at most %d connections at a time, since only %d files may be open", affordable, files
-    )
-    return dataclasses.replace(config, max_connections=affordable)

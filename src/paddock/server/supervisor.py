@@ -6,11 +6,14 @@ server. Clients see a short outage. If the new state cannot be served, the old o
 A server whose shared log was trimmed before it had read it is replaced as well: the next one begins
 with a snapshot. So is one whose state was found to be wrong. Any other loss of the log ends the
 process.
+
+The addresses of etcd can be changed while a server runs; the next one has them as well.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import logging
 import os
@@ -25,7 +28,7 @@ from paddock.log.file.disk import Disk
 from paddock.log.interface import LogError, TrimmedError
 from paddock.server.admin.control_socket import ControlError, ControlSocket, Message
 from paddock.server.admin.rate_limits import AdminLimits
-from paddock.server.config.config import ServerConfig
+from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.server import Server
 from paddock.storage.layout import Claim
 from paddock.storage.replay import OtherStateError
@@ -84,8 +87,10 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start the first server. Raises what `Server.start` raises."""
-        await self._start_server()
-        self._config = self._running().config_with_ports()
+        # A loss that comes before it has started waits until it can be replaced.
+        async with self._busy:
+            await self._start_server()
+            self._config = self._running().config_with_ports()
         if self._config.data_directory is not None:
             self._control = ControlSocket(self._config.data_directory, self._answer)
             await self._control.open()
@@ -109,6 +114,26 @@ class Supervisor:
         if self._failure is not None:
             raise self._failure
 
+    def reload(self, config: ServerConfig) -> None:
+        """Find etcd where a new configuration says. Its other settings count at the next start.
+
+        Raises ConfigError if that is another log.
+        """
+        old, new = self._config.shared_log, config.shared_log
+        assert old is not None
+        if new is None or dataclasses.replace(new, endpoints=old.endpoints) != old:
+            raise ConfigError(
+                f"the log is {old}, and while a server runs only the hosts in it can be changed:"
+                f" restart it for {new or 'a log of its own'}"
+            )
+        if new.endpoints == old.endpoints:
+            logger.info("the log is still %s", old)
+            return
+        logger.info("the log was %s, and is %s now", old, new)
+        self._config = dataclasses.replace(self._config, shared_log=new)
+        if self._server is not None:
+            self._server.use_endpoints(new.endpoints)
+
     def abandon(self) -> None:
         """Write what would be lost if the process ended now."""
         if self._server is not None:
@@ -119,6 +144,9 @@ class Supervisor:
         server.admin_limits = self._admin_limits
         server.on_lost = self._lose
         await server.start()
+        if self._config.shared_log is not None:
+            # It may have changed meanwhile.
+            server.use_endpoints(self._config.shared_log.endpoints)
         # The garbage collector is not to scan all the nodes again.
         gc.freeze()
         self._server = server
@@ -160,23 +188,9 @@ class Supervisor:
             return {"pid": os.getpid(), "version": __version__, **self._running().status()}
         if command == "snapshot":
             return {"index": await self._running().take_snapshot()}
-        if command == "cluster":
-            return self._running().cluster_status()
-        if command == "finalize":
-            rules, is_raised = await self._running().cluster_view().finalize()
-            return {"rules": rules, "raised": is_raised}
-        if command == "forget":
-            return await self._forget(request.get("address"))
         if command == "restore":
             return await self._restore(request.get("staged"))
         raise ControlError(f"there is no command {command!r:.40}")
-
-    async def _forget(self, address: object) -> Message:
-        if not isinstance(address, str):
-            raise ControlError("forget needs an address")
-        view = self._running().cluster_view()
-        await view.forget(address)
-        return {"forgotten": address, "addresses": view.addresses()}
 
     async def _restore(self, staged: object) -> Message:
         folder = self._config.data_directory

@@ -19,7 +19,13 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
-RULES: Final = 3
+RULES: Final = 4
+# What a quota had counted could be written so long that nobody could read it again: the server that
+# had written it went on to count, and one that had restored it from a snapshot did not. And its
+# numbers could have digits that are none in another version of Python.
+LOOSE_QUOTAS: Final = 3
+# Any member could end a session, and not only the one that owns it.
+EXPIRED_BY_ANYBODY: Final = 3
 # The proposer gave the id of a new session, and compared passwords: ATTACH has none.
 SESSIONS_DECIDED_BEFORE: Final = 2
 # The same, and without bounds on the ACLs of a request, and on the ephemeral nodes of a session.
@@ -43,6 +49,8 @@ SYNC: Final = -20
 FORGET: Final = -21
 # The digest that its proposer had at an index: has no effect, and takes no zxid.
 BALLOT: Final = -22
+# What the clock of its proposer says: has no effect on nodes and sessions, and takes no zxid.
+CLOCK: Final = -23
 
 # What the server's configuration says, stamped so that a replay does not depend on it.
 EXTENDED_TYPES: Final = 1
@@ -135,7 +143,7 @@ class Entry:
     def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
         """Read one entry. `known` spares decoding the same identities again and again."""
         rules = reader.byte()
-        if rules not in (RULES, SESSIONS_DECIDED_BEFORE, UNBOUNDED):
+        if not UNBOUNDED <= rules <= RULES:
             raise DecodeError(f"entry under rules {rules}, which this version does not have")
         flags = reader.byte()
         operation = reader.int32()

@@ -8,7 +8,15 @@ A quota on `/app` is two nodes below `/zookeeper/quota/app`. Both hold numbers b
 `count` and `bytes` of the limits are the soft ones, -1 is no limit. The odd `=` before the first
 `;` lets clients of 3.4 read the line, who know the two names in front only.
 
-The data of a node is parsed once, and again when the node has another bytes object.
+The data of a node is parsed once, and again when the node has another bytes object. What it says
+must not depend on that: a server that starts from a snapshot has parsed nothing yet. So statistics
+are of no use whose next text would be too long to be parsed. Nor may it depend on the version of
+Python, so digits are those of ASCII.
+
+Under former rules (`LOOSE_QUOTAS`) such statistics were written all the same, and counted on for as
+long as the server lived, and digits were those of Unicode. A log may hold such entries, with the
+digests of that state beside them. They are replayed as they were applied, or a server would refuse
+a log today that it has served yesterday.
 """
 
 from __future__ import annotations
@@ -28,9 +36,13 @@ NO_LIMIT: Final = -1
 _INT64_MAX: Final = (1 << 63) - 1
 # More is not parsed, so that long data cannot make every write slow.
 _TEXT_BYTES_MAX: Final = 1000
+# How long what a client has written beside the counts may be, so that any two counts have room.
+_REST_BYTES_MAX: Final = _TEXT_BYTES_MAX - len("count=,bytes=") - 2 * len(str(-_INT64_MAX))
 
 _SEPARATORS: Final = re.compile("[,;]+")
-_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
+_NUMBER: Final = re.compile("([+-]?)0*([0-9]{1,19})")
+# Under former rules. Which characters are digits depends on the version of Python.
+_LOOSE_NUMBER: Final = re.compile(r"([+-]?)0*(\d{1,19})")
 
 
 class Quota:
@@ -58,11 +70,20 @@ class Quota:
         # The bytes that were read. Invariant: the fields above are what they say.
         self._limits_read: bytes | None = None
         self._statistics_read: bytes | None = None
+        # Whether they were read under the rules of LOOSE_QUOTAS or before.
+        self._is_loose = False
+
+    def read_loosely(self, is_loose: bool) -> None:
+        """Say whether the data is to be read under former rules."""
+        if is_loose != self._is_loose:
+            self._is_loose = is_loose
+            self._limits_read = self._statistics_read = None
+            self.has_limits = self.has_statistics = False
 
     def read_limits(self, data: bytes | None) -> bool:
         """Parse the data of the limits node; return whether it is valid."""
         if data is not self._limits_read:
-            numbers = read_numbers(data)
+            numbers = read_numbers(data, self._is_loose)
             self._limits_read = data
             self.has_limits = numbers is not None
             if numbers is not None:
@@ -73,17 +94,18 @@ class Quota:
         return self.has_limits
 
     def read_statistics(self, data: bytes | None) -> bool:
-        """Parse the data of the statistics node; return whether it is valid."""
+        """Parse the data of the statistics node; return whether it can be added to."""
         if data is not self._statistics_read:
-            numbers = read_numbers(data)
+            numbers = read_numbers(data, self._is_loose)
             self._statistics_read = data
             self.is_written_here = False
-            self.has_statistics = numbers is not None
+            self.has_statistics = False
             if numbers is not None:
                 self.nodes = numbers.pop("count", -1)
                 self.size = numbers.pop("bytes", -1)
                 rest = [f";{name}={numbers[name]}" for name in sorted(numbers)]
                 self._rest = ("=" + "".join(rest)).encode() if rest else b""
+                self.has_statistics = self._is_loose or len(self._rest) <= _REST_BYTES_MAX
         return self.has_statistics
 
     def add(self, nodes: int, size: int) -> bytes:
@@ -143,8 +165,11 @@ class Quotas:
                 break
             del points[-1].children[names.pop()]
 
-    def governor(self, path: bytes) -> Quota | None:
-        """Return the quota of the nearest node, from a path upwards."""
+    def governor(self, path: bytes, is_loose: bool = False) -> Quota | None:
+        """Return the quota of the nearest node, from a path upwards.
+
+        `is_loose` says whether its data is to be read under former rules.
+        """
         found = None
         point: _Point | None = self._root
         start = 1
@@ -157,6 +182,8 @@ class Quotas:
             if point.quota is not None:
                 found = point.quota
             start = end + 1
+        if found is not None:
+            found.read_loosely(is_loose)
         return found
 
     def __iter__(self) -> Iterator[Quota]:
@@ -183,20 +210,22 @@ def statistics_text(nodes: int, size: int) -> bytes:
     return b"count=%d,bytes=%d" % (nodes, size)
 
 
-def read_numbers(data: bytes | None) -> dict[str, int] | None:
-    """Parse numbers by their names, exactly as upstream; None if they are malformed.
+def read_numbers(data: bytes | None, is_loose: bool = False) -> dict[str, int] | None:
+    """Parse numbers by their names, as upstream; None if they are malformed.
 
-    Of a name that comes twice the last counts. `count==` is -1; `count=` is malformed.
+    Of a name that comes twice the last counts. `count==` is -1; `count=` is malformed. Unlike
+    upstream, it takes no other digits than 0 to 9.
     """
     if data is None or len(data) > _TEXT_BYTES_MAX:
         return None
     pairs = _without_empty_tail(_SEPARATORS.split(data.decode("utf-8", "replace")))
+    pattern = _LOOSE_NUMBER if is_loose else _NUMBER
     numbers: dict[str, int] = {}
     for pair in pairs:
         parts = _without_empty_tail(pair.split("="))
         if len(parts) < 2:
             return None
-        match = _NUMBER.fullmatch(parts[1] or "-1")
+        match = pattern.fullmatch(parts[1] or "-1")
         if match is None:
             return None
         number = int(match[1] + match[2])

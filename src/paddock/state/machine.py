@@ -45,9 +45,11 @@ from paddock.state import multi
 from paddock.state.entry import (
     ATTACH,
     BALLOT,
+    CLOCK,
     DEPOSE,
     EPOCH,
     EXPIRE,
+    EXPIRED_BY_ANYBODY,
     FORGET,
     JOIN,
     LEAVE,
@@ -86,6 +88,7 @@ _DECISIONS: Final[dict[int, str]] = {
     SYNC: "sync",
     FORGET: "forget",
     BALLOT: "ballot",
+    CLOCK: "clock",
 }
 
 
@@ -143,7 +146,7 @@ class StateMachine:
         """Take over a roster; the sessions are there already."""
         self.roster = roster
         self._membership = Membership(roster, self.sessions)
-        self.sessions.adopt_digest()
+        self.sessions.adopt_digests()
 
     def unshare(self) -> None:
         """Become the state of a single server: without members, and nobody owns a session."""
@@ -151,7 +154,7 @@ class StateMachine:
         self._membership = None
         self._proposer = b""
         self._owner = 0
-        self.sessions.digest = 0
+        self.sessions.digests = {}
         for session in self.sessions.by_id.values():
             session.owner = 0
 
@@ -178,8 +181,7 @@ class StateMachine:
         assert self.roster is not None
         writer = BytesWriter()
         write_i64_be(writer, self.tree.digest())
-        write_i64_be(writer, self.sessions.digest & _DIGEST_MASK)
-        write_i64_be(writer, self.sessions.last_id)
+        self.sessions.write_digest(writer)
         write_i64_be(writer, self.zxid)
         write_i64_be(writer, self.time_ms)
         self.roster.write_digest(writer)
@@ -203,7 +205,7 @@ class StateMachine:
             if entry.time_ms < self.time_ms:
                 # Each server has a clock of its own.
                 entry.time_ms = self.time_ms
-        if operation <= ATTACH and operation >= BALLOT:
+        if operation <= ATTACH and operation >= CLOCK:
             return self._decide(entry) if operation >= REAP else self._change_roster(entry)
         if entry.time_ms > self.time_ms:
             self.time_ms = entry.time_ms
@@ -304,6 +306,9 @@ class StateMachine:
             elif entry.operation == EXPIRE:
                 if session is None or session.generation != entry.generation:
                     error = SESSION_MOVED
+                elif session.owner != self._owner and entry.rules > EXPIRED_BY_ANYBODY:
+                    # Another member has inherited it, and gives it its whole timeout.
+                    error = SESSION_MOVED
                 else:
                     self._end_session(entry.session)
                     done = True
@@ -392,12 +397,12 @@ class StateMachine:
                 return SESSION_EXPIRED
         is_shared = self.roster is not None
         if is_shared:
-            self.sessions.digest -= session.term()
+            self.sessions.count_out(session)
         session.timeout_ms = timeout_ms
         session.generation += 1
         if is_shared:
             session.owner = self._owner
-            self.sessions.digest += session.term()
+            self.sessions.count_in(session)
         self._session_change = session.changed(ATTACHED)
         return OK
 
@@ -417,7 +422,7 @@ class StateMachine:
         session = self.sessions.open(id, reader.string(), timeout_ms)
         if self.roster is not None:
             session.owner = self._owner
-            self.sessions.digest += session.term()
+            self.sessions.count_in(session)
         self._session_change = session.changed(OPENED)
         return b""
 
@@ -425,7 +430,7 @@ class StateMachine:
         self._operations.delete_ephemerals(session)
         ended = self.sessions.by_id.pop(session)
         if self.roster is not None:
-            self.sessions.digest -= ended.term()
+            self.sessions.count_out(ended)
         self._session_change = ended.changed(ENDED)
 
 

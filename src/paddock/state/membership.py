@@ -1,4 +1,4 @@
-"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH, FORGET and BALLOT.
+"""What entries make of the roster: JOIN, LEAVE, DEPOSE, RAISE_RULES, EPOCH, FORGET, BALLOT, CLOCK.
 
 An entry is carried out or refused as a whole; a refused one has no effect, and its answer says
 why in words. EPOCH moves the zxid to the next epoch. A JOIN with a new address and a FORGET change
@@ -20,9 +20,20 @@ from typing import Final
 
 from paddock.errors import BAD_ARGUMENTS, MARSHALLING_ERROR, OK
 from paddock.protocol.jute import DecodeError, Reader
-from paddock.state.entry import BALLOT, DEPOSE, EPOCH, FORGET, JOIN, LEAVE, RAISE_RULES, Entry
+from paddock.state.entry import (
+    BALLOT,
+    CLOCK,
+    DEPOSE,
+    EPOCH,
+    FORGET,
+    JOIN,
+    LEAVE,
+    RAISE_RULES,
+    Entry,
+)
 from paddock.state.epoch import next_epoch
 from paddock.state.roster import (
+    CLOCK_STATED,
     DEPOSED,
     EPOCH_BEGUN,
     FORGOTTEN,
@@ -31,13 +42,12 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    TOO_LATE,
     VOTED,
-    BallotRequest,
-    DeposeRequest,
-    JoinRequest,
     Roster,
     RosterChange,
 )
+from paddock.state.roster_bodies import BallotRequest, DeposeRequest, JoinRequest
 from paddock.state.sessions import Sessions
 
 TEXT_LENGTH_MAX: Final = 4_096
@@ -46,6 +56,11 @@ TEXT_LENGTH_MAX: Final = 4_096
 
 class NotAllowed(Exception):  # noqa: N818
     """An entry is refused, with the reason. It never leaves this module."""
+
+    def __init__(self, reason: str, kind: int = REFUSED) -> None:
+        super().__init__(reason)
+        # What is told of it if it is a JOIN.
+        self.kind = kind
 
 
 class Membership:
@@ -63,6 +78,7 @@ class Membership:
         """Apply an entry that `boot` has proposed; return the error, the reason and the zxid."""
         operation = entry.operation
         error = BAD_ARGUMENTS
+        kind = REFUSED
         self.has_new_addresses = False
         try:
             if operation == JOIN:
@@ -77,17 +93,20 @@ class Membership:
                 zxid = self._begin_epoch(boot, zxid)
             elif operation == BALLOT:
                 self._vote(BallotRequest.decode(entry.body), boot)
+            elif operation == CLOCK:
+                self._state_clock(Reader(entry.body).int64(), boot)
             else:
                 assert operation == FORGET
                 self._forget(Reader(entry.body).string().decode("utf-8", "replace"), boot)
             return OK, b"", zxid
         except NotAllowed as refusal:
             reason = str(refusal)
+            kind = refusal.kind
         except DecodeError as problem:
             error = MARSHALLING_ERROR
             reason = str(problem)
         if operation == JOIN:
-            self.changes.append(RosterChange(REFUSED, boot, 0, 0, reason))
+            self.changes.append(RosterChange(kind, boot, 0, 0, reason))
         return error, reason.encode(), zxid
 
     def _join(self, entry: Entry, boot: bytes) -> None:
@@ -104,16 +123,25 @@ class Membership:
             )
         if roster.rules and entry.rules > roster.rules:
             # Members that do not know these rules could not read it, and so must not count it.
-            raise NotAllowed(f"it is under rules {entry.rules}, and the service has {roster.rules}")
+            raise NotAllowed(
+                f"it is under rules {entry.rules}, and the service has {roster.rules}: start it"
+                " again"
+            )
         if not 0 <= request.applied < roster.index:
-            raise NotAllowed(f"it names index {request.applied}, which was not there before it")
+            raise NotAllowed(
+                f"it names index {request.applied}, which was not there before it: start it again"
+            )
         if roster.index - request.applied > JOIN_AGE_MAX:
             raise NotAllowed(
                 f"it has applied the log up to {request.applied}, and is committed at"
-                f" {roster.index}: too late"
+                f" {roster.index}: too late",
+                TOO_LATE,
             )
         if max(len(request.address), len(request.settings), len(request.version)) > TEXT_LENGTH_MAX:
-            raise NotAllowed(f"it has a text of more than {TEXT_LENGTH_MAX} characters")
+            raise NotAllowed(
+                f"it has a text of more than {TEXT_LENGTH_MAX} characters: start it with a shorter"
+                " address"
+            )
         former = roster.members.get(request.replaces)
         if former is not None:
             roster.remove(former.boot)
@@ -125,7 +153,12 @@ class Membership:
             self.sessions.hand_over(former.number, member.number)
             self.changes.append(
                 RosterChange(
-                    LEFT, former.boot, former.number, member.number, f"replaced by {member.number}"
+                    LEFT,
+                    former.boot,
+                    former.number,
+                    member.number,
+                    f"replaced by {member.number}",
+                    successor=boot,
                 )
             )
         if self.sessions.hand_over(0, member.number):
@@ -190,6 +223,11 @@ class Membership:
     def _vote(self, ballot: BallotRequest, boot: bytes) -> None:
         number = self.roster.members[boot].number
         self.changes.append(RosterChange(VOTED, boot, number, ballot=ballot))
+
+    def _state_clock(self, time_ms: int, boot: bytes) -> None:
+        member = self.roster.members[boot]
+        member.time_ms = time_ms
+        self.changes.append(RosterChange(CLOCK_STATED, boot, member.number, time_ms=time_ms))
 
     def _forget(self, address: str, boot: bytes) -> None:
         roster = self.roster

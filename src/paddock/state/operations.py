@@ -32,6 +32,7 @@ from paddock.state.entry import (
     CERTIFICATES,
     ENFORCE_QUOTA,
     EXTENDED_TYPES,
+    LOOSE_QUOTAS,
     UNBOUNDED,
     Entry,
     Refused,
@@ -141,12 +142,12 @@ class Operations:
         if owner > 0 and not self._has_room(owner):
             raise Refused(QUOTA_EXCEEDED)
         if self.tree.quotas.size:
-            governor = self.tree.quotas.governor(path)
+            governor = self.tree.quotas.governor(path, self._entry.rules <= LOOSE_QUOTAS)
             if governor is not None:
                 self._ask(governor, 1, data_length(data))
         acl = self.tree.acls.share(acl)
         node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
-        quota.created(self.tree, path, data)
+        quota.created(self.tree, path, data, self._entry.rules)
         self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
         return path, node
 
@@ -173,7 +174,7 @@ class Operations:
         governor: Quota | None = None
         growth = 0
         if self.tree.quotas.size:
-            governor = self.tree.quotas.governor(path)
+            governor = self.tree.quotas.governor(path, self._entry.rules <= LOOSE_QUOTAS)
             if governor is not None:
                 growth = data_length(data) - data_length(node.data)
                 self._ask(governor, 0, growth)
@@ -267,7 +268,7 @@ class Operations:
             raise Refused(NOT_EMPTY)
         parent = self.tree.nodes[path[: path.rfind(b"/")]]
         self.tree.delete(path, self._zxid)
-        quota.deleted(self.tree, path, node.data)
+        quota.deleted(self.tree, path, node.data, self._entry.rules)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
     def _ask(self, governor: Quota, nodes: int, size: int) -> None:

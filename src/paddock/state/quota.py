@@ -15,6 +15,7 @@ formatted on demand, since most notices are never logged.
 
 from __future__ import annotations
 
+from paddock.state.entry import LOOSE_QUOTAS
 from paddock.state.limits import NO_LIMIT, STATISTICS, Quota, governed_by, statistics_text
 from paddock.state.tree import Tree
 
@@ -120,19 +121,19 @@ def examine(
     return first
 
 
-def created(tree: Tree, path: bytes, data: bytes | None) -> None:
+def created(tree: Tree, path: bytes, data: bytes | None, rules: int) -> None:
     """Count a node that was created; start counting, if it is a statistics node."""
     governed = governed_by(STATISTICS, path)
     if governed is not None:
         tree.set_silently(path, tree.nodes[path], statistics_text(*tree.subtree(governed)))
     if tree.quotas.size:
-        _count(tree, path, 1, 0 if data is None else len(data))
+        _count(tree, path, 1, 0 if data is None else len(data), rules)
 
 
-def deleted(tree: Tree, path: bytes, data: bytes | None) -> None:
+def deleted(tree: Tree, path: bytes, data: bytes | None, rules: int) -> None:
     """Count a node that was deleted."""
     if tree.quotas.size:
-        _count(tree, path, -1, 0 if data is None else -len(data))
+        _count(tree, path, -1, 0 if data is None else -len(data), rules)
 
 
 def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
@@ -144,7 +145,7 @@ def count(tree: Tree, quota: Quota, nodes: int, size: int) -> None:
         tree.set_silently(quota.statistics_path, node, quota.add(nodes, size))
 
 
-def _count(tree: Tree, path: bytes, nodes: int, size: int) -> None:
-    quota = tree.quotas.governor(path)
+def _count(tree: Tree, path: bytes, nodes: int, size: int, rules: int) -> None:
+    quota = tree.quotas.governor(path, rules <= LOOSE_QUOTAS)
     if quota is not None:
         count(tree, quota, nodes, size)

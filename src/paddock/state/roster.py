@@ -16,13 +16,13 @@ and, if nothing is held, a snapshot taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from librt.strings import BytesWriter, read_i64_be, write_i32_be, write_i64_be
 
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.state.entry import JOIN, Batch
+from paddock.state.roster_bodies import BallotRequest, JoinRequest, read_text
 
 HELD_MAX: Final = 64
 """A number this far ahead of the next is void."""
@@ -37,124 +37,20 @@ LEFT: Final = 2
 DEPOSED: Final = 3
 # Of a JOIN; whatever else is refused is told to its submitter alone.
 REFUSED: Final = 4
+# Of a JOIN as well, but another one of the same server may be accepted: it came too late.
+TOO_LATE: Final = 9
 RULES_RAISED: Final = 5
 EPOCH_BEGUN: Final = 6
 FORGOTTEN: Final = 7
-# Nothing became of it: a member tells the digest that it had.
+# Nothing became of it: a member tells the digest that it had, or what its clock says.
 VOTED: Final = 8
-
-
-@dataclass(slots=True)
-class JoinRequest:
-    """The body of JOIN."""
-
-    # The index that the joiner had applied.
-    applied: int
-    # The highest rules that it knows.
-    rules_max: int
-    # Where clients reach it, `host:port`; empty if it does not say so.
-    address: str
-    # What has to be the same on all servers, in words; others warn of a difference.
-    settings: str
-    version: str
-    # The former boot of the same server, which is over; empty if there is none.
-    replaces: bytes
-    # What its clock says, for the others to compare.
-    time_ms: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_i64_be(writer, self.applied)
-        write_i32_be(writer, self.rules_max)
-        write_buffer(writer, self.address.encode())
-        write_buffer(writer, self.settings.encode())
-        write_buffer(writer, self.version.encode())
-        write_buffer(writer, self.replaces)
-        write_i64_be(writer, self.time_ms)
-
-    @classmethod
-    def read(cls, reader: Reader) -> JoinRequest:
-        return cls(
-            reader.int64(),
-            reader.int32(),
-            _read_text(reader),
-            _read_text(reader),
-            _read_text(reader),
-            reader.string(),
-            reader.int64(),
-        )
-
-    def encode(self) -> bytes:
-        writer = BytesWriter()
-        self.write(writer)
-        return writer.getvalue()
-
-    @classmethod
-    def decode(cls, body: bytes) -> JoinRequest:
-        return cls.read(Reader(body))
-
-
-@dataclass(slots=True)
-class DeposeRequest:
-    """The body of DEPOSE."""
-
-    boot: bytes
-    # The index of the last batch of that boot; void if there is a later one.
-    last_index: int
-
-    def write(self, writer: BytesWriter) -> None:
-        write_buffer(writer, self.boot)
-        write_i64_be(writer, self.last_index)
-
-    @classmethod
-    def read(cls, reader: Reader) -> DeposeRequest:
-        return cls(reader.string(), reader.int64())
-
-    def encode(self) -> bytes:
-        writer = BytesWriter()
-        self.write(writer)
-        return writer.getvalue()
-
-    @classmethod
-    def decode(cls, body: bytes) -> DeposeRequest:
-        return cls.read(Reader(body))
-
-
-@dataclass(slots=True)
-class BallotRequest:
-    """The body of BALLOT."""
-
-    # The index, and the digest after it; -1 if that is not known any more.
-    index: int
-    digest: int
-
-    def encode(self) -> bytes:
-        writer = BytesWriter()
-        write_i64_be(writer, self.index)
-        write_i64_be(writer, self.digest)
-        return writer.getvalue()
-
-    @classmethod
-    def decode(cls, body: bytes) -> BallotRequest:
-        reader = Reader(body)
-        return cls(reader.int64(), reader.int64())
-
-
-def rules_body(rules: int) -> bytes:
-    """Return the body of RAISE_RULES."""
-    return rules.to_bytes(4, "big", signed=True)
-
-
-def forget_body(address: str) -> bytes:
-    """Return the body of FORGET."""
-    writer = BytesWriter()
-    write_buffer(writer, address.encode())
-    return writer.getvalue()
+CLOCK_STATED: Final = 10
 
 
 class RosterChange:
     """What an entry made of the roster."""
 
-    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "time_ms")
+    __slots__ = ("ballot", "boot", "heir", "kind", "number", "reason", "successor", "time_ms")
 
     def __init__(
         self,
@@ -165,6 +61,7 @@ class RosterChange:
         reason: str = "",
         time_ms: int = 0,
         ballot: BallotRequest | None = None,
+        successor: bytes = b"",
     ) -> None:
         self.kind = kind
         # The member that it is about; 0 as number if it never became one.
@@ -174,10 +71,12 @@ class RosterChange:
         self.heir = heir
         # Why, in words for an operator.
         self.reason = reason
-        # What the clock of a joiner said, for the others to compare; 0 otherwise.
+        # What the clock of the member said, for the others to compare; 0 if it did not say.
         self.time_ms = time_ms
         # What the member has told; None if it is not that.
         self.ballot = ballot
+        # The boot that replaces this one, of the same server; empty if there is none.
+        self.successor = successor
 
 
 class Member:
@@ -193,6 +92,7 @@ class Member:
         "number",
         "rules_max",
         "settings",
+        "time_ms",
         "version",
     )
 
@@ -207,6 +107,7 @@ class Member:
         settings: str,
         version: str,
         lag: int,
+        time_ms: int,
     ) -> None:
         # The join number: 1 for the first that ever joined, and never given twice.
         self.number = number
@@ -224,6 +125,8 @@ class Member:
         self.version = version
         # How many records its state was behind when its last batch arrived.
         self.lag = lag
+        # What its clock said last, by itself and not raised to that of others; 0 if it never did.
+        self.time_ms = time_ms
 
 
 class Roster:
@@ -314,6 +217,7 @@ class Roster:
             request.settings,
             request.version,
             self.index - request.applied,
+            request.time_ms,
         )
         self.members[boot] = member
         if not self.rules:
@@ -368,6 +272,7 @@ class Roster:
             write_buffer(writer, member.settings.encode())
             write_buffer(writer, member.version.encode())
             write_i64_be(writer, member.lag)
+            write_i64_be(writer, member.time_ms)
         write_i32_be(writer, len(self.ended))
         for boot, index in self.ended.items():
             write_buffer(writer, boot)
@@ -389,16 +294,16 @@ class Roster:
         for _ in range(reader.int32()):
             number, boot = reader.int64(), reader.string()
             next, last_index, rules_max = reader.int64(), reader.int64(), reader.int32()
-            address, settings, version = _read_text(reader), _read_text(reader), _read_text(reader)
-            lag = reader.int64()
+            address, settings, version = read_text(reader), read_text(reader), read_text(reader)
+            lag, time_ms = reader.int64(), reader.int64()
             roster.members[boot] = Member(
-                number, boot, next, last_index, rules_max, address, settings, version, lag
+                number, boot, next, last_index, rules_max, address, settings, version, lag, time_ms
             )
         for _ in range(reader.int32()):
             boot = reader.string()
             roster.ended[boot] = reader.int64()
         for _ in range(reader.int32()):
-            roster.addresses.append(_read_text(reader))
+            roster.addresses.append(read_text(reader))
         return roster
 
     def _forget_ended(self) -> None:
@@ -426,7 +331,3 @@ def _is_join(payload: bytes) -> bool:
     except DecodeError:
         return False
     return len(entries) == 1 and entries[0].operation == JOIN
-
-
-def _read_text(reader: Reader) -> str:
-    return reader.string().decode("utf-8", "replace")

@@ -9,7 +9,8 @@ its id, its password and its generation are those of the log. The outcome says w
 session (`SessionChange`).
 
 Where servers share a log, a session has an owner: the member that has attached its client last, or
-has inherited it. The owner alone may say that it was silent for too long.
+has inherited it. The owner alone may say that it was silent for too long; where no log is shared,
+all have the owner 0, and so has the server.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ENDED: Final = 3
 
 # Ids stay positive and below this: upstream gives the higher bits a meaning.
 SESSION_ID_MASK: Final = (1 << 56) - 1
+_DIGEST_MASK: Final = (1 << 63) - 1
 
 
 @mypyc_attr(acyclic=True)
@@ -65,10 +67,9 @@ class Session:
         return compare_digest(self.password, password)
 
     def term(self) -> int:
-        """Return what it contributes to the digest of all sessions."""
+        """Return what it contributes to the digest of the sessions of its owner."""
         writer = BytesWriter()
         write_i64_be(writer, self.id)
-        write_i64_be(writer, self.owner)
         write_i64_be(writer, self.generation)
         write_i32_be(writer, self.timeout_ms)
         writer.write(self.password)
@@ -85,8 +86,9 @@ class Sessions:
         self.by_id: dict[int, Session] = {}
         # The highest id that was ever given, so that none is given twice.
         self.last_id = 0
-        # The sum of their terms, kept up to date where servers share a log; else 0.
-        self.digest = 0
+        # The sums of their terms by owner, kept up to date where servers share a log. By owner, so
+        # that all sessions of one can be handed on at once. Invariant: no sum is 0.
+        self.digests: dict[int, int] = {}
 
     def next_id(self, time_ms: int) -> int:
         """Return the id of a session that is opened now: never one that was given before."""
@@ -100,15 +102,37 @@ class Sessions:
 
     def hand_over(self, former: int, owner: int) -> int:
         """Give all sessions of an owner to another one, in a shared state; return how many."""
+        moved = self.digests.pop(former, 0)
+        if not moved:
+            return 0
+        self.digests[owner] = self.digests.get(owner, 0) + moved
         count = 0
         for session in self.by_id.values():
             if session.owner == former:
-                self.digest -= session.term()
                 session.owner = owner
-                self.digest += session.term()
                 count += 1
         return count
 
-    def adopt_digest(self) -> None:
-        """Compute the digest anew, after the state came to be shared."""
-        self.digest = sum([session.term() for session in self.by_id.values()])
+    def count_in(self, session: Session) -> None:
+        """Add a session to the digest, in a shared state."""
+        self.digests[session.owner] = self.digests.get(session.owner, 0) + session.term()
+
+    def count_out(self, session: Session) -> None:
+        """Take a session out of the digest, before it changes or ends."""
+        rest = self.digests.pop(session.owner) - session.term()
+        if rest:
+            self.digests[session.owner] = rest
+
+    def adopt_digests(self) -> None:
+        """Compute the digests anew, after the state came to be shared."""
+        self.digests = {}
+        for session in self.by_id.values():
+            self.count_in(session)
+
+    def write_digest(self, writer: BytesWriter) -> None:
+        """Write what two servers at the same record must agree on."""
+        write_i64_be(writer, self.last_id)
+        write_i32_be(writer, len(self.digests))
+        for owner in sorted(self.digests):
+            write_i64_be(writer, owner)
+            write_i64_be(writer, self.digests[owner] & _DIGEST_MASK)

@@ -220,8 +220,9 @@ def refuse_foreign(folder: Path, log_directory: Path | None) -> None:
         if log_directory and logs_elsewhere and folder.resolve() != log_directory.resolve():
             option = f"--log-dir {shlex.quote(str(log_directory))} "
         raise DataDirectoryError(
-            f"data folder {folder}: holds data of Apache ZooKeeper; to take it over into a new"
-            f" folder, run: paddock upgrade {option}{shlex.quote(str(folder))} NEW_FOLDER"
+            f"data folder {folder}: holds data of Apache ZooKeeper; for several servers, import it"
+            " into etcd with paddock cluster import; to take it over into a new folder, run:"
+            f" paddock upgrade {option}{shlex.quote(str(folder))} NEW_FOLDER"
         )
     foreign = sorted(filter(_is_foreign, _names(folder)))
     if foreign:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
+
+from paddock.testing.memory_transport import MemoryTransport
 
 Address = tuple[str, int]
 Factory = Callable[[], asyncio.BaseProtocol]
 
 _FIRST_PORT: Final = 49152
-_HIGH_WATER_BYTES: Final = 1 << 16
 
 
 class VirtualNetwork:
@@ -125,7 +125,7 @@ class VirtualSocket:
         self.resets = True
 
 
-class VirtualTransport(asyncio.Transport):
+class VirtualTransport(MemoryTransport):
     """One end of a connection."""
 
     def __init__(
@@ -136,23 +136,10 @@ class VirtualTransport(asyncio.Transport):
         theirs: Address,
     ) -> None:
         self._socket = VirtualSocket()
-        super().__init__({"sockname": ours, "peername": theirs, "socket": self._socket})
+        super().__init__({"sockname": ours, "peername": theirs, "socket": self._socket}, protocol)
         self._loop = loop
-        self._protocol: Any = protocol
         self.peer: VirtualTransport | None = None
-        # What has been sent to us and not been taken: bytes, or the end of the connection, in good
-        # order (None) or with an error.
-        self._arrived: deque[bytes | Exception | None] = deque()
         self._arrived_bytes = 0
-        self._is_paused = False
-        self._is_closing = False
-        self._wrote_eof = False
-        # Whether the peer takes too little, and our protocol knows.
-        self._is_choked = False
-        self._high_water = _HIGH_WATER_BYTES
-
-    def begin(self) -> None:
-        self._protocol.connection_made(self)
 
     # Writing.
 
@@ -164,9 +151,6 @@ class VirtualTransport(asyncio.Transport):
             self._is_choked = True
             self._protocol.pause_writing()
 
-    def can_write_eof(self) -> bool:
-        return True
-
     def write_eof(self) -> None:
         if not self._wrote_eof and not self._is_closing and self.peer is not None:
             self._wrote_eof = True
@@ -175,16 +159,7 @@ class VirtualTransport(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 0 if self.peer is None else self.peer._arrived_bytes
 
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high_water = _HIGH_WATER_BYTES if high is None else high
-
     # Reading.
-
-    def is_reading(self) -> bool:
-        return not self._is_paused and not self._is_closing
-
-    def pause_reading(self) -> None:
-        self._is_paused = True
 
     def resume_reading(self) -> None:
         self._is_paused = False
@@ -215,15 +190,6 @@ class VirtualTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     # The end.
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return cast(asyncio.BaseProtocol, self._protocol)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-
-    def is_closing(self) -> bool:
-        return self._is_closing
 
     def close(self) -> None:
         """End it; what was written before still arrives."""

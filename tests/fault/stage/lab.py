@@ -42,7 +42,10 @@ T: Final = 4.0
 
 _MEMORY: Final = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _ROOT: Final = Path(__file__).parents[3]
-_ETCD_ARGUMENTS: Final = ("--heartbeat-interval", "100", "--election-timeout", "1000")
+# A member that was cut off asks before it begins an election when it is back.
+_ETCD_ARGUMENTS: Final = (
+    *("--heartbeat-interval", "100", "--election-timeout", "1000", "--pre-vote"),
+)
 # etcd allocates two segments of its log at once, of 64 MB each.
 _ETCD_DISK_BYTES: Final = 192 << 20
 _SERVER_DISK_BYTES: Final = 8 << 20

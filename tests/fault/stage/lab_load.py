@@ -60,6 +60,8 @@ class Played:
     begun: float = 0.0
     #: Whether a process ended that should.
     has_ended: bool = False
+    #: For how long etcd had no leader, as far as was looked; None if it did not elect another one.
+    leaderless_s: float | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -124,6 +126,7 @@ class Load:
         self.struck: set[str] = set()
         self.begun = 0.0
         self.has_ended = False
+        self.leaderless_s: float | None = None
         self._loop = loop
         self._seed = seed
         self._is_over = False
@@ -253,7 +256,15 @@ def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) 
     # When they were committed is not known here.
     add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts))
     verdict = judge(history, clock_rate_max=clock_rate_max)
-    return Played(verdict, failures, counts, load.struck, load.begun, load.has_ended)
+    return Played(
+        verdict,
+        failures,
+        counts,
+        load.struck,
+        load.begun,
+        load.has_ended,
+        load.leaderless_s,
+    )
 
 
 def _is_done(call: Call) -> bool:

@@ -6,12 +6,18 @@ A scene strikes, waits, and checks that what it is about has happened. The lab i
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fault.stage.lab import SIZE, T, fill
+from tests.fault.stage.lab import SIZE, Lab, T, fill, wait_until
 from tests.fault.stage.lab_load import CLIENTS, SESSION_S, Load, Played
+from tests.support.etcd import Etcd
+
+#: How long an election of etcd's may take without a lease being lost: 0.8 T, less the time since
+#: the last renewal, and less what it takes to notice the new leader.
+ELECTION_S_MAX: Final = 0.8 * T - T / 4 - 0.3
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ async def etcd_leader_paused(load: Load) -> None:
     load.strike()
     leader = await asyncio.to_thread(load.lab.etcd.leader)
     leader.pause()
+    load.leaderless_s = await asyncio.to_thread(_elect, load.lab, leader)
     await asyncio.sleep(1.5 * T)
 
 
@@ -123,10 +130,22 @@ async def etcd_leader_cut_off(load: Load) -> None:
     """Cut the leader of etcd off from the other members; servers still reach it."""
     lab = load.lab
     load.strike()
-    leader = lab.place_of(await asyncio.to_thread(lab.etcd.leader))
-    others = [place for place in lab.etcd_places if place is not leader]
-    await asyncio.to_thread(lab.network.part, [leader], others)
+    leader = await asyncio.to_thread(lab.etcd.leader)
+    place = lab.place_of(leader)
+    others = [other for other in lab.etcd_places if other is not place]
+    await asyncio.to_thread(lab.network.part, [place], others)
+    # It does not know yet that it is cut off.
+    if await asyncio.to_thread(leader.leads):
+        load.leaderless_s = await asyncio.to_thread(_elect, lab, leader)
     await asyncio.sleep(1.5 * T)
+
+
+def _elect(lab: Lab, former: Etcd) -> float:
+    """Wait until another member of etcd leads; return how long that took."""
+    begun = time.monotonic()
+    others = [member for member in lab.etcd.members if member is not former]
+    wait_until(lambda: any(member.leads() for member in others), "etcd has another leader")
+    return time.monotonic() - begun
 
 
 async def no_quorum(load: Load) -> None:
@@ -165,6 +184,13 @@ def _nobody_left(played: Played) -> bool:
     return played.counts["members: deposed"] == 0 and played.counts["members: joined"] == SIZE
 
 
+def _led_anew(played: Played) -> bool:
+    """Nobody is left without a lease unless etcd was without a leader for too long."""
+    if played.leaderless_s is None:
+        return False
+    return played.leaderless_s > ELECTION_S_MAX or _nobody_left(played)
+
+
 def _joined_again(played: Played) -> bool:
     return played.counts["members: joined"] > SIZE
 
@@ -197,11 +223,11 @@ SCENES: Final = (
     ),
     Scene("a server is paused for 8 s", paused, _deposed),
     Scene("a server is paused for 4.8 s", paused_while_clients_wait, _disconnected),
-    Scene("the leader of etcd is paused", etcd_leader_paused, _nobody_left),
+    Scene("the leader of etcd is paused", etcd_leader_paused, _led_anew),
     Scene(
         "the leader of etcd is cut off from its members, not from servers",
         etcd_leader_cut_off,
-        lambda played: True,
+        _led_anew,
     ),
     Scene("etcd has no quorum for 6 s", no_quorum, _all_joined_again),
     Scene("the disk of an etcd member is full", etcd_disk_full, _ended),

@@ -6,15 +6,28 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from paddock.cli.cluster import log_options
+from paddock.log.etcd.calls import UNPACED
 from tests.support import requests as rq
 from tests.support import wire
-from tests.support.command import COMMAND, DEADLINE_S, Running, ended, refusal, serving, success
+from tests.support.command import (
+    COMMAND,
+    DEADLINE_S,
+    Running,
+    ended,
+    ended_here,
+    refusal,
+    refusal_here,
+    serving,
+    success,
+)
 from tests.support.etcd import Etcd
 from tests.support.judges import skip_or_fail
 from tests.support.records import Code
@@ -100,10 +113,62 @@ def test_a_member_of_etcd_that_does_not_answer_is_told_of(etcd: Etcd, log: str) 
     assert "version 3." in well
 
 
+def test_a_status_that_cannot_be_read_has_etcd_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_options, "_ANSWER_ATTEMPTS", 2)
+    # Nobody listens there.
+    asked = ("cluster", "status", "--log", "etcd://127.0.0.1:1,127.0.0.1:2/shop")
+    result = ended_here(*asked)
+    assert (result.status, result.errors) == (1, "")
+    assert [line.partition("  ")[0] for line in result.output.splitlines()] == [
+        *("service", "problem", "etcd", "etcd")
+    ]
+    assert re.search(
+        r"^problem +etcd at .*: Connection refused\netcd +127\.0\.0\.1:1, Connection refused$",
+        result.output,
+        re.MULTILINE,
+    )
+    found = json.loads(ended_here(*asked, "--json").output)
+    assert (found["name"], [one["endpoint"] for one in found["etcd"]]) == (
+        "shop",
+        ["127.0.0.1:1", "127.0.0.1:2"],
+    )
+    assert "Connection refused" in found["problem"]
+
+
+@pytest.mark.parametrize("command", [["forget", "h:1"], ["finalize"], ["epoch"], ["skip", "1"]])
+def test_an_etcd_that_does_not_answer_is_one_line_and_soon(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without this a command would repeat its first call for a minute.
+    monkeypatch.setattr(log_options, "_ANSWER_ATTEMPTS", 1)
+    monkeypatch.setattr(UNPACED, "repeat", None)
+    said = refusal_here("cluster", *command, "--log", "etcd://127.0.0.1:1/shop", status=1)
+    assert said == "etcd at 127.0.0.1:1: Connection refused"
+
+
+def test_an_etcd_that_is_silent_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_options, "_ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = "{}:{}".format(*silent.getsockname())
+        said = refusal_here("cluster", "finalize", "--log", f"etcd://{host}/shop", status=1)
+        assert said == f"etcd at {host}: no answer within 0.2 s"
+
+
 def test_a_name_without_a_service_is_one_line(log: str) -> None:
     says = "there is no service with this name"
     for command in (["status"], ["forget", "h:1"], ["finalize"], ["epoch"], ["skip", "1"]):
         assert refusal("cluster", *command, "--log", log, status=1).endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [("two", "'two' has no port"), ("", "'' has no host"), ("two:no", "the port 'no' of two")],
+)
+def test_an_address_that_is_none_is_not_looked_for(address: str, says: str) -> None:
+    said = refusal_here("cluster", "forget", address, "--log", "etcd://127.0.0.1:1/s", status=2)
+    assert said.startswith(says)
 
 
 def test_which_log_has_to_be_said() -> None:
@@ -261,12 +326,12 @@ def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, lo
     commands: list[list[str | Path]] = [
         ["backup", cache, tmp_path / "other"],
         ["restore", file, cache, "--replace"],
-        ["fsck", cache],
     ]
+    says = f"{cache}: is the cache of a server that shares a log; "
     for command in commands:
-        assert refusal(*command, status=1) == (
-            f"{cache}: is the cache of a server that shares a log; name the log: etcd://…"
-        )
+        assert refusal(*command, status=1) == f"{says}name the log: etcd://…"
+    # That takes no log.
+    assert refusal("fsck", cache, status=1).startswith(f"{says}paddock backup reads and checks")
 
 
 class Up:
@@ -354,3 +419,32 @@ def test_a_server_that_cannot_start_ends_the_cluster_with_its_reason(tmp_path: P
     config.write_text("tickTime=no\n")
     said = refusal("cluster", "up", tmp_path / "c", "--config", config, status=1)
     assert re.match(r"server-\d has ended with status 2: paddock: .*tickTime = 'no'", said)
+
+
+def test_etcd_is_found_elsewhere_after_a_hangup(etcd: Etcd, log: str, tmp_path: Path) -> None:
+    file = tmp_path / "zoo.cfg"
+    # Nobody listens on the first port.
+    file.write_text(f"log={log.replace('etcd://', 'etcd://127.0.0.1:1,')}\nclientPort=0\n")
+    with serving("--config", file, "--sync-limit", "10") as server:
+        file.write_text(f"log={log}\n")
+        server.process.send_signal(signal.SIGHUP)
+        # Signals of one kind that come together are one.
+        until_logged(server, f"and is {log} now")
+        file.write_text("log=etcd://127.0.0.1:1/other\n")
+        server.process.send_signal(signal.SIGHUP)
+        until_logged(server, "SIGHUP: nothing is changed: the log is")
+        file.write_text("tickTime=soon\n")
+        server.process.send_signal(signal.SIGHUP)
+        until_logged(server, "SIGHUP: nothing is changed: ")
+        with wire.connect(server.address) as client:
+            assert client.call(rq.create("/a")).err == Code.OK
+        assert server.stop()[0] == 0
+
+
+def until_logged(server: Running, text: str) -> None:
+    """Wait until the log has a line with a text."""
+    assert server.process.stderr is not None
+    line = ""
+    while text not in line:
+        line = server.process.stderr.readline()
+        assert line, f"it has ended without {text!r}"

@@ -1,8 +1,10 @@
 """Distinguished names: what may stand in an ACL of the scheme x509."""
 
+import sys
+
 import pytest
 
-from paddock.protocol.distinguished_names import is_distinguished_name
+from paddock.protocol.distinguished_names import _UPPER, is_distinguished_name
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,15 @@ def test_what_is_no_name_is_not(text: str) -> None:
 
 def test_a_long_number_costs_nothing() -> None:
     assert not is_distinguished_name("1." + "9" * 100_000 + "=a")
+
+
+def test_keywords_are_as_java_has_them_without_the_tables_of_this_python() -> None:
+    """These, and no other characters, have ASCII letters as their upper case."""
+    others = {
+        chr(number): chr(number).upper()
+        for number in range(0x80, sys.maxunicode + 1)
+        if chr(number).upper().isascii()
+    }
+    assert {chr(number): text for number, text in _UPPER.items() if number >= 0x80} == others
+    assert is_distinguished_name("\ufb05=Ohio,\u017ferialnumber=1")
+    assert not is_distinguished_name("\uff23\uff2e=alice")

@@ -31,7 +31,7 @@ from paddock.protocol.requests import (
     WatchesRequest,
 )
 from paddock.state.access import NOBODY, Identities
-from paddock.state.entry import ATTACH, EXPIRE, EXTENDED_TYPES, REAP, Entry
+from paddock.state.entry import ATTACH, EXPIRE, EXTENDED_TYPES, REAP, RULES, Entry
 from paddock.state.machine import (
     Outcome,
     StateMachine,
@@ -205,6 +205,7 @@ class World:
         self.queries = Queries(self.machine, self.watches)
         self.time_ms = 1000
         self.flags = EXTENDED_TYPES
+        self.rules = RULES
         # Everything that was applied, for those who want to apply it again.
         self.entries: list[Entry] = []
 
@@ -226,6 +227,7 @@ class World:
             time_ms=self.time_ms,
             flags=self.flags,
             identities=identities,
+            rules=self.rules,
         )
         self.entries.append(entry)
         outcome = self.machine.apply(entry)

@@ -6,7 +6,8 @@ from paddock.errors import OK
 from paddock.protocol import opcodes
 from paddock.state.entry import ATTACH, JOIN, RULES, Batch, Entry
 from paddock.state.machine import Outcome, StateMachine, attach_body, session_body
-from paddock.state.roster import JoinRequest, Member, Roster, RosterChange
+from paddock.state.roster import Member, Roster, RosterChange
+from paddock.state.roster_bodies import JoinRequest
 from tests.unit.state.driver import PASSWORD
 
 SERVICE = b"service!"

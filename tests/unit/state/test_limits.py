@@ -31,7 +31,6 @@ WHOLE = {"count": 3, "bytes": 100, "byteHardLimit": -1, "countHardLimit": 10}
         (b"count=+5", {"count": 5}),
         (b"count=-0", {"count": 0}),
         (b"count=" + b"0" * 900 + b"7", {"count": 7}),
-        ("count=\u0663".encode(), {"count": 3}),
         (b"\xff=1", {"\ufffd": 1}),
         (b"count=9223372036854775807", {"count": 2**63 - 1}),
         (b"count=-9223372036854775808", {"count": -(2**63)}),
@@ -45,12 +44,30 @@ def test_numbers_are_read_as_upstream_reads_them(text: bytes, numbers: dict[str,
     "text",
     [
         *(None, b"nonsense", b"count", b"count=", b"=", b",count=1", b"count= 1", b"count=1\n"),
-        *(b"count=0x1", b"count=1.5", b"count=\xff", b"count=9223372036854775808"),
+        *(
+            b"count=0x1",
+            b"count=1.5",
+            b"count=\xff",
+            "count=\u0663".encode(),
+            b"count=9223372036854775808",
+        ),
         *(b"count=1,bytes", b"count=" + b"0" * 2000),
     ],
 )
 def test_what_is_anything_else_is_not_read(text: bytes | None) -> None:
     assert read_numbers(text) is None
+
+
+def test_former_rules_knew_the_digits_of_all_scripts() -> None:
+    text = "count=\u0663,bytes=-\uff11\uff12".encode()
+    assert read_numbers(text, is_loose=True) == {"count": 3, "bytes": -12}
+    quotas = Quotas()
+    quotas.add(b"/a")
+    for is_loose in (True, False, True):
+        quota = quotas.governor(b"/a", is_loose)
+        assert quota is not None
+        assert quota.read_limits(text) == is_loose
+        assert quota.read_statistics(text) == is_loose
 
 
 def test_a_limit_below_none_is_none() -> None:
@@ -86,6 +103,48 @@ def test_statistics_are_written_as_upstream_writes_them(before: bytes, after: by
     assert quota.add(1, 5) == after
     assert quota.read_statistics(after)
     assert quota.add(0, 0) == after
+
+
+# Behind `=;`, what a client has written beside the counts may take 945 bytes.
+@pytest.mark.parametrize(
+    ("text", "is_used"),
+    [
+        (b"x" * 943 + b"=1", True),
+        (b"x" * 944 + b"=1", False),
+        (b"x" * 998 + b"=1", False),
+        # What is no UTF-8 takes three bytes for each when it is written again.
+        (b"\xff" * 315 + b"=1", False),
+        (b"a=1," * 3 + b"b=-9223372036854775808," * 3, True),
+        (b",".join(b"%d=1" % number for number in range(160)), True),
+        (b",".join(b"%d=1" % number for number in range(180)), False),
+    ],
+)
+def test_statistics_are_used_only_if_what_is_written_next_can_be_read(
+    text: bytes, is_used: bool
+) -> None:
+    quota = Quota(b"/a")
+    assert read_numbers(text) is not None
+    assert quota.read_statistics(text) == is_used
+    if is_used:
+        quota.add(0, 0)
+        longest = quota.add(1 - 2**63, 1 - 2**63)
+        assert Quota(b"/a").read_statistics(longest)
+
+
+def test_under_former_rules_counts_went_on_that_nobody_else_could_read() -> None:
+    quotas = Quotas()
+    quotas.add(b"/a")
+    text = b"x" * 985 + b"=1"
+    for _ in range(2):
+        quota = quotas.governor(b"/a", is_loose=True)
+        assert quota is not None
+        assert quota.read_statistics(text)
+        text = quota.add(1, 0)
+    assert text.startswith(b"count=1,bytes=-1=;xx")
+    quota = quotas.governor(b"/a")
+    assert quota is not None
+    assert not quota.read_statistics(text)
+    assert not Quota(b"/a").read_statistics(text)
 
 
 def test_the_nearest_quota_governs() -> None:

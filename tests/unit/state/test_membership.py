@@ -18,9 +18,11 @@ from paddock.protocol.requests import CreateRequest, PathRequest
 from paddock.state.entry import (
     ATTACH,
     BALLOT,
+    CLOCK,
     DEPOSE,
     EPOCH,
     EXPIRE,
+    EXPIRED_BY_ANYBODY,
     FORGET,
     JOIN,
     LEAVE,
@@ -32,6 +34,7 @@ from paddock.state.entry import (
 from paddock.state.machine import StateMachine, attach_body, session_body
 from paddock.state.membership import TEXT_LENGTH_MAX
 from paddock.state.roster import (
+    CLOCK_STATED,
     DEPOSED,
     EPOCH_BEGUN,
     FORGOTTEN,
@@ -40,10 +43,14 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    TOO_LATE,
     VOTED,
+    RosterChange,
+)
+from paddock.state.roster_bodies import (
     BallotRequest,
     DeposeRequest,
-    RosterChange,
+    clock_body,
     forget_body,
     rules_body,
 )
@@ -111,7 +118,7 @@ class TestJoin:
         assert outcome.error == BAD_ARGUMENTS
         assert reason in outcome.body.decode()
         (change,) = state.changes()
-        assert told(change) == (REFUSED, C, 0, 0)
+        assert told(change) == (TOO_LATE if reason == "too late" else REFUSED, C, 0, 0)
         assert reason in change.reason
         assert list(state.roster.members) == [A, B]
         assert (state.roster.ended, state.roster.last_join, state.machine.time_ms) == ({}, 2, 0)
@@ -375,6 +382,23 @@ class TestOwners:
         state.attach(B, session)
         assert state.owner(session) == 2
 
+    def test_nobody_else_says_that_it_was_silent_for_too_long(self, state: SharedState) -> None:
+        session = state.open(A)
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 1))
+        assert (outcome.error, outcome.session) == (SESSION_MOVED, None)
+        assert state.owner(session) == 1
+        # Under former rules it did not matter who said so.
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 1, rules=EXPIRED_BY_ANYBODY))
+        assert outcome.error == OK
+        assert state.machine.sessions.by_id == {}
+
+    def test_its_owner_does(self, state: SharedState) -> None:
+        session = state.open(A)
+        state.attach(B, session)
+        (outcome,) = state.commit(B, Entry(EXPIRE, b"", session, 2))
+        assert outcome.error == OK
+        assert state.machine.sessions.by_id == {}
+
     def test_an_attach_that_is_refused_changes_nothing(self, state: SharedState) -> None:
         session = state.open(A)
         entry = Entry(ATTACH, attach_body(1000, b"another", 0), session)
@@ -430,9 +454,9 @@ class TestDigest:
         found = machine.sessions.by_id[session]
         nodes = machine.digest()
         for name in ("owner", "generation", "timeout_ms"):
-            machine.sessions.digest -= found.term()
+            machine.sessions.count_out(found)
             setattr(found, name, getattr(found, name) + 1)
-            machine.sessions.digest += found.term()
+            machine.sessions.count_in(found)
             digests.append(machine.shared_digest())
         for name in ("next", "last_index", "number", "rules_max"):
             setattr(state.roster.members[A], name, getattr(state.roster.members[A], name) + 1)
@@ -452,17 +476,30 @@ class TestDigest:
         state.attach(B, first)
         state.commit(B, Entry(opcodes.CLOSE_SESSION, b"", first, 2))
         state.commit(B, Entry(EXPIRE, b"", second, 1))
-        assert state.machine.sessions.digest == 0
+        assert state.machine.sessions.digests == {}
         state.open(A)
+        state.open(B)
         state.commit(A, Entry(LEAVE, b""))
+        assert list(state.machine.sessions.digests) == [2]
         # Compares with the sum over all sessions.
         dump(state.machine)
+
+    def test_sessions_are_handed_on_without_a_look_at_each(self, state: SharedState) -> None:
+        """There may be 100,000, and while all servers hash them none renews its lease."""
+        sessions = state.machine.sessions
+        for _ in range(3):
+            # Changed behind its back, so that another look would show.
+            sessions.by_id[state.open(A)].generation += 1
+        counted = sessions.digests[1]
+        state.commit(A, Entry(LEAVE, b""))
+        assert [one.owner for one in sessions.by_id.values()] == [2, 2, 2]
+        assert sessions.digests == {2: counted}
 
     def test_a_single_server_keeps_none(self) -> None:
         world = World()
         client = world.open()
         world.attach(client.session)
-        assert world.machine.sessions.digest == 0
+        assert world.machine.sessions.digests == {}
         assert world.machine.sessions.by_id[client.session].owner == 0
         with pytest.raises(AssertionError):
             StateMachine().shared_digest()
@@ -480,5 +517,24 @@ class TestBallot:
 
     def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
         (outcome,) = state.commit(B, Entry(BALLOT, b"\0"))
+        assert outcome.error == MARSHALLING_ERROR
+        assert state.changes() == []
+
+
+class TestClock:
+    def test_it_is_told_and_remembered_of_its_member(self, state: SharedState) -> None:
+        before = state.machine.zxid
+        entry = Entry(CLOCK, clock_body(77_000), time_ms=99_000)
+        (outcome,) = state.commit(B, entry)
+        assert (outcome.error, outcome.zxid, outcome.body) == (OK, before, b"")
+        (change,) = state.changes()
+        assert told(change) == (CLOCK_STATED, B, 2, 0)
+        # What the member's own clock says, not the stamp, which is never below that of others.
+        assert change.time_ms == state.roster.members[B].time_ms == 77_000
+        assert state.machine.time_ms == 99_000
+        assert state.roster.members[A].time_ms == 0
+
+    def test_one_that_cannot_be_read_is_refused(self, state: SharedState) -> None:
+        (outcome,) = state.commit(B, Entry(CLOCK, b"\0"))
         assert outcome.error == MARSHALLING_ERROR
         assert state.changes() == []

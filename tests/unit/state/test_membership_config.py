@@ -7,7 +7,7 @@ from paddock.state.entry import DEPOSE, FORGET, LEAVE, Entry
 from paddock.state.membership import config_data
 from paddock.state.node import Node
 from paddock.state.operations import Change
-from paddock.state.roster import DeposeRequest, forget_body
+from paddock.state.roster_bodies import DeposeRequest, forget_body
 from paddock.state.snapshot import Snapshot, restore
 from paddock.state.tree import CONFIG
 from tests.unit.state.shared_state import A, B, C, SharedState, join_entry

@@ -7,7 +7,7 @@ import pytest
 from paddock.errors import BAD_VERSION, OK, QUOTA_EXCEEDED
 from paddock.protocol import opcodes
 from paddock.protocol.requests import CreateRequest, SetDataRequest, VersionRequest
-from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES
+from paddock.state.entry import ENFORCE_QUOTA, EXTENDED_TYPES, LOOSE_QUOTAS, RULES
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import Snapshot, restore
 from tests.property.dump import dump
@@ -178,6 +178,42 @@ def test_a_restored_snapshot_goes_on_counting_and_refusing(
     client.create(b"/app/b", b"yz")
     client.create(b"/app/c")
     assert restored.machine.digest() == world.machine.digest()
+
+
+@pytest.mark.parametrize("rest", [b"x" * 943 + b"=1", b"x" * 985 + b"=1", b"\xff" * 500 + b"=1"])
+def test_a_client_cannot_make_a_restored_state_count_otherwise(
+    world: World, client: Connection, rest: bytes
+) -> None:
+    limit(client, b"countHardLimit=9")
+    assert client.set(STATISTICS, rest).error == OK
+    client.create(b"/app/a")
+    restored = World(restore(Snapshot(world.machine).chunks()))
+    restored.flags, restored.time_ms = world.flags, world.time_ms
+    again = Connection(restored, client.session, client.generation)
+    told = [sentence(one.create(b"/app/b")) for one in (client, again)]
+    assert restored.machine.digest() == world.machine.digest()
+    assert told[0] == told[1]
+    assert ("cannot be read" in told[0]) == (len(rest) != 945)
+
+
+def test_a_log_of_former_rules_is_replayed_as_it_was_applied(
+    world: World, client: Connection
+) -> None:
+    limit(client, b"countHardLimit=9")
+    client.set(STATISTICS, b"x" * 985 + b"=1")
+    world.rules = LOOSE_QUOTAS
+    for name in (b"/app/a", b"/app/b"):
+        client.create(name)
+    # As it was served then, and named in the digests of that log.
+    served = b"count=1,bytes=-1=;" + b"x" * 985 + b"=1"
+    assert client.get(STATISTICS).data == served
+    world.rules = RULES
+    client.create(b"/app/c")
+    assert client.get(STATISTICS).data == served
+    machine = StateMachine()
+    for entry in world.entries:
+        machine.apply(entry)
+    assert dump(machine) == dump(world.machine)
 
 
 def test_whether_limits_are_enforced_is_in_the_log(world: World, client: Connection) -> None:

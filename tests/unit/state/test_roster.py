@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from paddock.protocol.jute import Reader
-from paddock.state.entry import LEAVE, SYNC, Entry
-from paddock.state.roster import (
-    ADDRESSES_MAX,
-    HELD_MAX,
-    JOIN_AGE_MAX,
-    DeposeRequest,
-    JoinRequest,
-    Roster,
-)
+from paddock.state.entry import CLOCK, LEAVE, SYNC, Entry
+from paddock.state.roster import ADDRESSES_MAX, HELD_MAX, JOIN_AGE_MAX, Roster
+from paddock.state.roster_bodies import DeposeRequest, JoinRequest, clock_body
 from tests.unit.state.driver import encode
 from tests.unit.state.shared_state import SERVICE, A, B, C, SharedState, join_entry, payload_of
 
@@ -213,10 +207,12 @@ def test_a_roster_comes_back_as_written() -> None:
     state.join(B, "b:2")
     state.commit(A, Entry(LEAVE, b""))
     state.join(C)
+    state.commit(C, Entry(CLOCK, clock_body(77_000)))
     wire = encode(state.roster)
     again = Roster.read(Reader(wire))
     assert encode(again) == wire
     assert list(again.members) == [B, C]
+    assert again.members[C].time_ms == 77_000
     assert (again.ended, again.addresses) == ({A: 3}, ["a:1", "b:2"])
 
 

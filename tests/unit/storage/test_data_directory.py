@@ -110,6 +110,7 @@ def test_data_of_apache_are_refused_with_the_command_that_takes_them_over(
     (data / "version-2" / name).touch()
     said = refusal(data)
     assert said.startswith("holds data of Apache ZooKeeper; ")
+    assert "paddock cluster import;" in said
     assert said.endswith(f" paddock upgrade {shlex.quote(str(data))} NEW_FOLDER")
     assert os.listdir(data) == ["version-2"]
 

@@ -16,7 +16,7 @@ import os
 import random
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ def opened(path: Path, servers: int, first_port: int | None) -> Iterator[Cluster
             folder = _with_ports(kept, servers, first_port)
             if folder != kept:
                 _write(folder)
-            yield folder
+            yield replace(folder, servers=folder.servers[:servers])
     except FolderInUseError:
         raise CannotBeDone(f"{path}: a cluster runs in it already") from None
 
@@ -116,14 +116,16 @@ def _write(folder: ClusterFolder) -> None:
 
 
 def _with_ports(kept: ClusterFolder, servers: int, first_port: int | None) -> ClusterFolder:
-    """Return a folder with as many ports as are needed; those that it has must be free."""
-    ours = list(kept.servers[:servers])
+    """Return a folder with as many ports as are needed, or more; those that it needs are free."""
+    ours = list(kept.servers)
     if first_port is not None:
         ours = list(range(first_port, first_port + servers))
     used = {port for one in kept.etcd for port in (one.clients, one.peers)}
-    for port in sorted(used | set(ours)):
+    for port in sorted(used | set(ours[:servers])):
         if not _is_free(port):
             raise CannotBeDone(f"port {port} of {HOST} is in use; this cluster needs it")
+    for port in sorted(used & set(ours)):
+        raise CannotBeDone(f"port {port} of {HOST} is one of this cluster's etcd")
     free = _free_ports(used | set(ours) | set(kept.servers))
     ours += [next(free) for _ in range(servers - len(ours))]
     etcd = kept.etcd or tuple(EtcdPorts(next(free), next(free)) for _ in range(ETCD_MEMBERS))

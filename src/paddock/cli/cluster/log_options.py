@@ -9,7 +9,6 @@ import asyncio
 import functools
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -38,6 +37,10 @@ _FIELDS: Final = (
     *("shared_log", "etcd_ca_file", "etcd_cert_file", "etcd_key_file", "etcd_user"),
     "etcd_password",
 )
+# How often, and for how long, etcd is asked before a command gives up. An election takes two
+# seconds.
+_ANSWER_ATTEMPTS: Final = 6
+_ANSWER_SECONDS: Final = 10.0
 _SETTINGS: Final = tuple(one for one in SETTINGS if one.field in _FIELDS)
 
 
@@ -55,16 +58,11 @@ class SharedLogOptions:
         return Keys(self.url.name)
 
     @asynccontextmanager
-    async def store(self, *endpoints: str) -> AsyncIterator[Store]:
-        """Talk to etcd within the scope; to all endpoints unless some are given."""
-        from paddock.server.cluster.connection import open_store
-
-        url = LogUrl(endpoints or self.url.endpoints, self.url.name, self.url.is_secure)
-        store = open_store(self.config, url)
-        try:
+    async def store(self) -> AsyncIterator[Store]:
+        """Talk to etcd within the scope. Raises LogError soon if it does not answer."""
+        async with self._store(*self.url.endpoints) as store:
+            await self._check_answers(store)
             yield store
-        finally:
-            await store.close()
 
     async def statuses(self) -> list[tuple[str, Status | None, str]]:
         """Ask each endpoint; return them with their status, or with why there is none."""
@@ -76,16 +74,40 @@ class SharedLogOptions:
         from paddock.storage.cluster.visitor import Caller
 
         version = f"{__version__} (paddock cluster {command})"
-        return Caller(secrets.token_bytes(BOOT_BYTES), version, time.time_ns() // 1_000_000)
+        return Caller(secrets.token_bytes(BOOT_BYTES), version)
+
+    @asynccontextmanager
+    async def _store(self, *endpoints: str) -> AsyncIterator[Store]:
+        from paddock.server.cluster.connection import open_store
+
+        store = open_store(
+            self.config, LogUrl(endpoints, self.url.name, self.url.is_secure, self.url.compacts)
+        )
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    async def _check_answers(self, store: Store) -> None:
+        """Read a key: what comes later is repeated for a minute, and somebody waits for us."""
+        from paddock.log.etcd.calls import Calls
+        from paddock.log.interface import LogError
+
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await Calls(rest=0, attempts_max=_ANSWER_ATTEMPTS).repeat(store.read, self.keys.id)
+        except TimeoutError:
+            hosts = ", ".join(self.url.endpoints)
+            raise LogError(f"etcd at {hosts}: no answer within {_ANSWER_SECONDS:g} s") from None
 
     async def _status(self, endpoint: str) -> tuple[str, Status | None, str]:
         from paddock.log.interface import LogError
 
-        async with self.store(endpoint) as store:
+        async with self._store(endpoint) as store:
             try:
                 return endpoint, await store.status(), ""
             except LogError as error:
-                return endpoint, None, str(error)
+                return endpoint, None, str(error).removeprefix(f"etcd at {endpoint}: ")
 
 
 def shared_log_options(command: Callable[..., _T]) -> Callable[..., _T]:
@@ -127,12 +149,10 @@ class DataOrLog(click.types.StringParamType):
 DATA_OR_LOG: Final = DataOrLog()
 
 
-def check_is_no_cache(data: Path) -> None:
-    """Raise CannotBeDone for the folder of a server that shares a log."""
+def check_is_no_cache(data: Path, instead: str = "name the log: etcd://…") -> None:
+    """Raise CannotBeDone, with what to do instead, for the folder of a server that shares a log."""
     if (data / CACHE).is_dir():
-        raise CannotBeDone(
-            f"{data}: is the cache of a server that shares a log; name the log: etcd://…"
-        )
+        raise CannotBeDone(f"{data}: is the cache of a server that shares a log; {instead}")
 
 
 def _read(options: dict[str, str]) -> SharedLogOptions:

@@ -30,12 +30,14 @@ _ETCD_STOP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.05
 # Of a log whose end is told.
 _TAIL_BYTES: Final = 4096
-# What Paddock wants of etcd: its defaults keep 100,000 entries in memory, and 2 GB of data.
+# What Paddock wants of etcd: its defaults keep 100,000 entries in memory, and 2 GB of data, and a
+# member that comes back causes an election.
 _ETCD_OPTIONS: Final = {
     "--snapshot-count": "1000",
     "--quota-backend-bytes": str(8 << 30),
     "--heartbeat-interval": "50",
     "--election-timeout": "500",
+    "--pre-vote": "true",
     "--logger": "zap",
     "--log-level": "warn",
 }
@@ -172,7 +174,7 @@ def etcd_processes(folder: ClusterFolder, program: str) -> list[ClusterProcess]:
             ClusterProcess(
                 name,
                 ports.clients,
-                [program, *(word for option in options.items() for word in option)],
+                [program, *(f"{name}={value}" for name, value in options.items())],
                 folder.path / f"{name}.log",
                 {**_environment("ETCD_"), "ETCD_UNSUPPORTED_ARCH": machine},
                 b"GET /health HTTP/1.0\r\n\r\n",

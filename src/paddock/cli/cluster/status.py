@@ -1,24 +1,29 @@
 """What `paddock cluster status` says: of the service, its log, its members, and of etcd.
 
-`--quick` says what etcd knows without reading the state: all but members, nodes and sessions. What
-only a server knows, how long its lease still lasts and how old the snapshot is, is asked for with
-`mntr`, where a member advertises an address; it is None if that does not answer.
+* `--quick` says what etcd knows without reading the state: all but members, nodes and sessions.
+* What only a server knows, how long its lease still lasts, is asked for with `mntr`, where a member
+  advertises an address; it is None if that does not answer.
+* What cannot be read is left out, and `problem` says why: each member of etcd is asked all the
+  same, since that is what somebody has to know who finds the service out of order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 
 from paddock.cli.cluster.log_options import SharedLogOptions
 from paddock.cli.monitor import mntr_of
-from paddock.cli.output import counted, duration_text, size_text
+from paddock.cli.output import CannotBeDone, counted, duration_text, size_text
 from paddock.client.session.hosts import parse_hosts
 from paddock.errors import PaddockError
+from paddock.log.etcd.calls import UNPACED
+from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import Manifest, read_manifest
 from paddock.log.etcd.service import find_service, service_path
-from paddock.log.etcd.store import Status
+from paddock.log.etcd.store import Status, Store
 from paddock.log.interface import LogError
 from paddock.state.machine import StateMachine
 from paddock.storage.cluster.shared_state import load_service
@@ -28,51 +33,44 @@ _MNTR_SECONDS: Final = 2.0
 
 
 async def cluster_status(log: SharedLogOptions, *, quick: bool) -> dict[str, Any]:
-    """Return everything, for JSON. Raises LogError if etcd cannot be asked."""
-    keys = log.keys
-    async with log.store() as store:
-        service = await find_service(store, keys)
-        if service is None:
-            raise LogError(f"{service_path(keys)}: there is no service with this name")
-        if quick:
-            head = (await store.read(keys.head)).found[0]
-            index = 0 if head is None else head.version
-            manifest = await read_manifest(store, keys)
-            state: dict[str, Any] = {}
-        else:
-            found = await load_service(store, keys)
-            index, manifest = found.head.index, found.head.manifest
-            state = {
-                "log": {"batches": found.batches, "bytes": found.batch_bytes},
-                "skipped": sorted(found.head.skipped),
-                **_state(found.machine),
-            }
-            await _ask_members(state["members"])
-    return {
-        "name": log.url.name,
-        "id": service.id.hex(),
-        "index": index,
-        "snapshot": _snapshot(manifest, index),
-        **state,
-        "etcd": [_etcd(*one) for one in await log.statuses()],
-    }
+    """Return everything, for JSON. Raises CannotBeDone if there is no such service."""
+    found: dict[str, Any] = {"name": log.url.name, "problem": None}
+    try:
+        async with log.store() as store:
+            await _read_service(store, log.keys, found, quick=quick)
+    except LogError as error:
+        found["problem"] = str(error)
+    found["etcd"] = [_etcd(*one) for one in await log.statuses()]
+    return found
+
+
+async def _read_service(store: Store, keys: Keys, found: dict[str, Any], *, quick: bool) -> None:
+    """Add what etcd has of the service, as far as it can be read. Raises LogError."""
+    service = await find_service(store, keys)
+    if service is None:
+        raise CannotBeDone(f"{service_path(keys)}: there is no service with this name")
+    found["id"] = service.id.hex()
+    head = (await UNPACED.repeat(store.read, keys.head)).found[0]
+    found["index"] = 0 if head is None else head.version
+    found["snapshot"] = _snapshot(await read_manifest(store, keys), found["index"])
+    if quick:
+        return
+    state = await load_service(store, keys)
+    found["index"] = state.head.index
+    found["snapshot"] = _snapshot(state.head.manifest, state.head.index)
+    found["log"] = {"batches": state.batches, "bytes": state.batch_bytes}
+    found["skipped"] = sorted(state.head.skipped)
+    found.update(_state(state.machine))
+    await _ask_members(found["members"])
 
 
 def status_lines(found: dict[str, Any]) -> list[str]:
     """Return the same for people."""
-    snapshot = found["snapshot"]
-    stands = "none yet"
-    if snapshot is not None:
-        size = size_text(snapshot["bytes"])
-        stands = f"at {snapshot['index']}, {snapshot['behind']} behind, {size}"
-        duty = next((one for one in found.get("members", ()) if one["is_on_duty"]), None)
-        if duty is not None and duty["snapshot_age"] is not None:
-            stands += f", {duration_text(duty['snapshot_age'])} old"
-    lines = [
-        ("service", f"{found['name']}, id {found['id']}"),
-        ("index", str(found["index"])),
-        ("snapshot", stands),
-    ]
+    lines = [("service", ", id ".join(_given(found["name"], found.get("id"))))]
+    if found["problem"] is not None:
+        lines.append(("problem", found["problem"]))
+    if "snapshot" in found:
+        lines += [("index", str(found["index"])), ("snapshot", _snapshot_line(found["snapshot"]))]
     if "log" in found:
         log = found["log"]
         lines += [
@@ -97,7 +95,22 @@ def _snapshot(manifest: Manifest | None, index: int) -> dict[str, Any] | None:
         "revision": manifest.revision,
         "bytes": manifest.size,
         "behind": index - manifest.index,
+        # By our clock and the one of the server that took it.
+        "age": max(int(time.time() - manifest.time_ms / 1000), 0) if manifest.time_ms else None,
     }
+
+
+def _snapshot_line(snapshot: dict[str, Any] | None) -> str:
+    if snapshot is None:
+        return "none yet"
+    return ", ".join(
+        _given(
+            f"at {snapshot['index']}",
+            f"{counted(snapshot['behind'], 'batch', 'batches')} behind",
+            size_text(snapshot["bytes"]),
+            None if snapshot["age"] is None else f"{duration_text(snapshot['age'])} old",
+        )
+    )
 
 
 def _state(machine: StateMachine) -> dict[str, Any]:
@@ -133,9 +146,8 @@ def _state(machine: StateMachine) -> dict[str, Any]:
 async def _ask_members(members: list[dict[str, Any]]) -> None:
     """Add what they say themselves."""
     for one, rows in zip(members, await asyncio.gather(*map(_mntr, members)), strict=True):
-        for name in ("lease_left_ms", "snapshot_age"):
-            said = rows.get(f"zk_cluster_{name}", "")
-            one[name] = int(said) if said.isdigit() else None
+        said = rows.get("zk_cluster_lease_left_ms", "")
+        one["lease_left_ms"] = int(said) if said.isdigit() else None
 
 
 async def _mntr(member: dict[str, Any]) -> dict[str, str]:

@@ -42,6 +42,7 @@ def backup(data: Path | SharedLogOptions, file: Path, gzip: bool, overwrite: boo
 
     A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
     before it was asked for. Of servers that share a log, DATA is the log: etcd://host:port/name.
+    What etcd asks for is in the same variables as for paddock serve, such as PADDOCK_ETCD_USER.
     """
     target = output_file(file)
     with one_line():

@@ -6,6 +6,7 @@
 import gc
 import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +14,19 @@ from paddock.cli.arguments import PATH, NumberRange, WholeNumber, check_is_folde
 from paddock.cli.cluster.log_options import SharedLogOptions, check_grpc, shared_log_options
 from paddock.cli.output import counted, one_line, own_command, print_json
 from paddock.cli.service import run
+from paddock.server.config.log_url import parse_endpoint
+from paddock.server.config.parsers import ExplainedError
+
+
+class Address(click.types.StringParamType):
+    """Where clients reach a server, as --advertise takes it: for the type of an argument."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return parse_endpoint(value)
+        except ExplainedError as error:
+            raise click.UsageError(str(error)) from None
+
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
 
@@ -40,7 +54,7 @@ def cluster() -> None:
 )
 @click.option("--config", metavar="FILE", type=PATH, help="A zoo.cfg for each server.")
 def up(folder: Path, port: int | None, servers: int, config: Path | None) -> None:
-    """Try a cluster on this machine: three etcd and three servers, all in DIR.
+    """Try a cluster on this machine: three etcd, three servers, one DIR.
 
     It runs until Ctrl-C, and can be started again on the same DIR. Ports are chosen the first time,
     and kept. It needs etcd on the PATH.
@@ -71,8 +85,8 @@ def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
     """Show a service in etcd: its log, its members, and how etcd is.
 
     Servers need not run. Those that advertise an address, and have mntr in their
-    4lw.commands.whitelist, are asked for their lease. Status 1 says that a member of etcd does not
-    answer, or is full.
+    4lw.commands.whitelist, are asked for their lease. Status 1 says that there is a problem: a
+    member of etcd does not answer, or is full, or the service cannot be read.
     """
     from paddock.cli.cluster.status import cluster_status, status_lines
 
@@ -81,11 +95,11 @@ def status(log: SharedLogOptions, quick: bool, as_json: bool) -> int:
         print_json(found)
     else:
         click.echo("\n".join(status_lines(found)))
-    return int(any(one["problem"] is not None for one in found["etcd"]))
+    return int(any(one["problem"] is not None for one in (found, *found["etcd"])))
 
 
 @cluster.command()
-@click.argument("address", metavar="HOST:PORT")
+@click.argument("address", metavar="HOST:PORT", type=Address())
 @shared_log_options
 def forget(address: str, log: SharedLogOptions) -> None:
     """Remove a server that is gone for good from /zookeeper/config.
@@ -105,7 +119,7 @@ def forget(address: str, log: SharedLogOptions) -> None:
 @cluster.command()
 @shared_log_options
 def finalize(log: SharedLogOptions) -> None:
-    """End an upgrade: have all servers use what only the new version knows.
+    """End an upgrade: allow what only the new version knows.
 
     It is refused while a server of an older version runs; after it, none can join any more.
     """
@@ -132,7 +146,7 @@ def finalize(log: SharedLogOptions) -> None:
     help="How long servers that have not left must be silent.  [default: their lease]",
 )
 def epoch(log: SharedLogOptions, wait_seconds: float | None) -> None:
-    """Begin a new epoch of zxids, after etcd was restored from a backup.
+    """Begin a new epoch of zxids, after a restore of etcd itself.
 
     It must be run before a server is started: without it, zxids that clients have seen would be
     used again. No server may run.
@@ -180,10 +194,10 @@ def skip(index: int, log: SharedLogOptions) -> None:
 @shared_log_options
 @_JSON
 def import_(data: Path, log_dir: Path | None, log: SharedLogOptions, as_json: bool) -> None:
-    """Begin a service with what a data folder holds, of Paddock or of Apache ZooKeeper.
+    """Begin a service with the data of one server, Paddock's or Apache's.
 
-    DATA is only read; its server must be stopped. Nodes, sessions and zxids are kept, so clients
-    move to the new servers with their sessions.
+    DATA is its data folder, which is only read; its server must be stopped. Nodes, sessions and
+    zxids are kept, so clients move to the new servers with their sessions.
     """
     from paddock.cli.cluster.source import read_source
     from paddock.storage.cluster.shared_state import create_service

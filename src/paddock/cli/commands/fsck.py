@@ -13,6 +13,11 @@ from paddock.cli.output import counted, one_line
 from paddock.storage.maintenance.check import Report, StateFound, check
 from paddock.storage.maintenance.repair import Repaired, repair
 
+_CACHE = (
+    "paddock backup reads and checks that log, and a server checks its cache at each start. The"
+    " folder may be deleted"
+)
+
 
 @click.command()
 @click.argument("data", type=PATH)
@@ -39,7 +44,7 @@ def fsck(data: Path, copy: Path | None, before: int | None, as_json: bool) -> in
         raise click.UsageError("--before needs --repair: it says what a copy is to hold")
     with one_line():
         check_is_folder(data)
-        check_is_no_cache(data)
+        check_is_no_cache(data, _CACHE)
         repaired = None if copy is None else repair(data, copy, before)
         report = check(data) if repaired is None else repaired.report
     if as_json:

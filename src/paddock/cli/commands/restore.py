@@ -51,7 +51,8 @@ def restore(file: Path, data: Path | SharedLogOptions, replace: bool, as_json: b
 
     The backup is checked whole before anything is touched. If a server runs on DATA, it is told: it
     is away for a moment, and its clients connect again by themselves. For servers that share a log,
-    DATA is a log with a new name: etcd://host:port/name.
+    DATA is a log with a new name: etcd://host:port/name. What etcd asks for is in the same
+    variables as for paddock serve, such as PADDOCK_ETCD_USER.
     """
     try:
         if isinstance(data, Path):

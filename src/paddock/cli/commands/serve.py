@@ -16,8 +16,9 @@ import secrets
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -27,6 +28,8 @@ from paddock.cli.output import CannotBeDone, one_line, own_command
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
+
+logger: Final = logging.getLogger(__name__)
 
 DEFAULT_DATA = Path("data")
 # Made now: when it is needed there is no memory.
@@ -88,7 +91,16 @@ def serve(config: Path | None, memory: bool, **given: object) -> None:
     options = _given_options(given)
     if memory and ("--data" in options or "--data-log" in options):
         raise click.UsageError("--data and --memory exclude each other")
-    _run(*_server_config(config, options, memory=memory))
+
+    def read() -> tuple[ServerConfig, list[str]]:
+        return _server_config(config, options, memory=memory)
+
+    try:
+        settings, warnings = read()
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    # Options and variables stay what they are.
+    _run(settings, warnings, None if config is None else lambda: read()[0])
 
 
 def _given_options(given: dict[str, object]) -> dict[str, str]:
@@ -108,18 +120,18 @@ def _given_options(given: dict[str, object]) -> dict[str, str]:
 def _server_config(
     file: Path | None, options: dict[str, str], *, memory: bool
 ) -> tuple[ServerConfig, list[str]]:
-    """Put the settings together; give them, and a line for each thing to warn of."""
+    """Put the settings together; give them, and a line for each thing to warn of.
+
+    Raises ConfigError.
+    """
     settings = Settings()
-    try:
-        if file is not None:
-            settings.read_file(file)
-        settings.read_environment(os.environ)
-        settings.read_options(options)
-        if memory:
-            settings.set("data_directory", None)
-        config = settings.config()
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from None
+    if file is not None:
+        settings.read_file(file)
+    settings.read_environment(os.environ)
+    settings.read_options(options)
+    if memory:
+        settings.set("data_directory", None)
+    config = settings.config()
     # Servers that share a log need no folder, and several of them may run in this one.
     if config.data_directory is None and config.shared_log is None and not memory:
         config = dataclasses.replace(config, data_directory=DEFAULT_DATA)
@@ -136,7 +148,9 @@ def _without_dots(path: Path | None) -> Path | None:
     return path if path is None or ".." not in path.parts else Path(os.path.realpath(path))
 
 
-def _run(config: ServerConfig, warnings: list[str]) -> None:
+def _run(
+    config: ServerConfig, warnings: list[str], read_again: Callable[[], ServerConfig] | None
+) -> None:
     # Imported now, not above: `--help` needs none of it.
     from paddock._loops import run
     from paddock.storage.layout import FolderInUseError
@@ -145,7 +159,7 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
     _tune_interpreter()
     with one_line():
         try:
-            run(_serve_until_signal(config, warnings))
+            run(_serve_until_signal(config, warnings, read_again))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -156,7 +170,9 @@ def _run(config: ServerConfig, warnings: list[str]) -> None:
             ) from None
 
 
-async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None:
+async def _serve_until_signal(
+    config: ServerConfig, warnings: list[str], read_again: Callable[[], ServerConfig] | None
+) -> None:
     from paddock.cli.lifetime import Lifetime, Notifier
     from paddock.server.admin.log_handler import LogHandler
     from paddock.server.server import Server
@@ -166,7 +182,7 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
     logging.basicConfig(level=config.log_level.upper(), handlers=[log_handler])
     for warning in warnings:
         if config.log_format == "json":
-            logging.getLogger(__name__).warning("%s", warning)
+            logger.warning("%s", warning)
         else:
             # Without time and level: it is about the command line.
             click.echo(f"paddock: warning: {warning}", err=True)
@@ -190,10 +206,19 @@ async def _serve_until_signal(config: ServerConfig, warnings: list[str]) -> None
             lease_clock=_lease_clock,
         )
 
+    def reload() -> None:
+        assert read_again is not None
+        try:
+            supervisor.reload(read_again())
+        except ConfigError as error:
+            logger.error("SIGHUP: nothing is changed: %s", error)
+
     asyncio.get_running_loop().set_exception_handler(_take_note)
     lifetime = Lifetime(log_handler, Notifier(os.environ))
     supervisor = Supervisor(config, make_server, wall_clock_ms)
     lifetime.on_leaving = supervisor.abandon
+    if read_again is not None and config.shared_log is not None:
+        lifetime.on_hangup = reload
     lifetime.notifier.send(f"STATUS=Loading {config.data_directory or 'nothing'}")
     await supervisor.start()
     host, port = supervisor.address

@@ -23,10 +23,10 @@ from paddock.log.etcd.manifest import (
     ManifestReplacedError,
     decode_manifest,
 )
-from paddock.log.etcd.pages import plan_pages
+from paddock.log.etcd.pages import plan_pages, read_skips
 from paddock.log.etcd.service import Service, decode_service, service_path
 from paddock.log.etcd.snapshots import Chunks, PieceWriter, download, regroup
-from paddock.log.etcd.store import Guard, Range, Store
+from paddock.log.etcd.store import Guard, Store
 from paddock.log.interface import LogCorruptError, LogError, Position, Record
 
 # How many batches are read at once.
@@ -131,13 +131,12 @@ async def _read_head(store: Store, keys: Keys, calls: Calls) -> ServiceHead:
     if identity is None:
         raise LogError(f"{service_path(keys)}: there is no service with this name")
     manifest = None if stored is None else decode_manifest(stored)
-    skipped = await calls.repeat(store.page, Range(keys.skips, keys.skips[:-1] + b"0"))
     return ServiceHead(
         decode_service(identity),
         manifest if manifest is not None and manifest.name else None,
         0 if head is None else head.version,
         read.revision,
-        frozenset(int(one.key.removeprefix(keys.skips), 16) for one in skipped.items),
+        await calls.repeat(read_skips, store, keys),
     )
 
 

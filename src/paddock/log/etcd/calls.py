@@ -1,11 +1,11 @@
 """Calls of the store: repeated until their outcome is known, and paced to leave room for others.
 
 * A call without an answer is made again: every call here is idempotent. Errors that do not pass by
-  themselves (forbidden, full, compacted) are raised at once.
+  themselves (forbidden, not trusted, full, compacted) are raised at once.
 * A swap that is refused after an attempt without an answer may have been carried out by that very
   attempt, so the key is read: if it holds our value, the swap is ours.
-* Work in the background rests after each call, four times as long as the call took: it uses at most
-  a fifth of the time, however slow etcd is.
+* Work in the background rests after each call, usually four times as long as the call took: so it
+  uses at most a fifth of the time, however slow etcd is. A `Pace` may ask for less rest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
+from paddock.log.etcd.pace import REST, Pace
+from paddock.log.etcd.statuses import UntrustedError
 from paddock.log.etcd.store import (
     CompactedError,
     Guard,
@@ -27,16 +29,18 @@ from paddock.log.etcd.store import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# What the same call would meet again.
+FINAL_ERRORS: Final = (StoreForbiddenError, UntrustedError, StoreFullError, CompactedError)
+
 # How often a call is made before its error is raised. With the pauses between them that is half a
 # minute and more: an election of etcd's takes two seconds.
 ATTEMPTS_MAX: Final = 20
 PAUSE_S_MIN: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
-REST: Final = 4.0
 
 
 class Calls:
-    """How calls are repeated and paced. It has no state, so many tasks may share one."""
+    """How calls are repeated and paced. Many tasks may share one."""
 
     def __init__(
         self,
@@ -44,10 +48,13 @@ class Calls:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rest: float = REST,
         attempts_max: int = ATTEMPTS_MAX,
+        pace: Pace | None = None,
     ) -> None:
+        # What decides how long a paced call is rested after; None if that does not change.
+        self.pace = pace
         self._clock = clock
         self._sleep = sleep
-        # How long a paced call is rested after, in terms of its own time.
+        # In terms of the call's own time.
         self._rest = rest
         self._attempts_max = attempts_max
 
@@ -59,8 +66,9 @@ class Calls:
     async def paced(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Make an idempotent call until it is answered, then rest."""
         result, took_s = await self._repeat(call, *args, **kwargs)
-        if self._rest:
-            await self._sleep(self._rest * took_s)
+        rest = self._rest if self.pace is None else self.pace.rest()
+        if rest:
+            await self._sleep(rest * took_s)
         return result
 
     async def _repeat(
@@ -73,7 +81,7 @@ class Calls:
             begun = self._clock()
             try:
                 return await call(*args, **kwargs), self._clock() - begun
-            except (StoreForbiddenError, StoreFullError, CompactedError):
+            except FINAL_ERRORS:
                 raise
             except StoreError:
                 if attempts >= self._attempts_max:

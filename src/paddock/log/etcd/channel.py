@@ -1,129 +1,64 @@
-"""The connection to etcd: one member at a time, in the given order.
+"""The connection to etcd: one member at a time (`endpoints.py` says which).
 
 The rules:
 
-* Two gRPC channels lead to one member: one for calls, one for the watch, so that a long stream of
-  events does not delay calls. A member that fails is left with both: calls and watches that are
-  under way raise StoreError, and the next call goes to the next member, the first behind the last.
-* Files of certificates are read for each connection. A connection never outlives its failure, so
-  new files count as soon as the old ones are refused.
+* A member that fails is left with all that leads to it: calls and watches that are under way raise
+  StoreError, and the next call goes to the next member.
+* A connection never outlives its failure, so new files of certificates count as soon as the old
+  ones are refused.
 * A token is asked for with the first connection. When etcd refuses it, it is renewed once for each
   call; when it is refused again, or the password is, that is StoreForbiddenError.
 * Calls ask for a member that knows a leader. Without one, a call would wait for its whole deadline,
   and be forgotten by etcd meanwhile.
-* When all members have failed, calls wait for 0.1 s before they try again: for up to 1 s if none of
-  them can be reached, and always 0.1 s during an election.
+* After a failure, all members that do not rest are asked how they are, one 0.1 s after the other,
+  and the first that answers is used. That needs no leader: so a member that is silent is told from
+  one that loses what it is sent because its leader is silent, which will soon know better.
+* If none of them answers, and no other did before, the next one is used all the same. But when a
+  call is late there, it is left, even by a patient call.
 * gRPC repeats nothing by itself: a call is sent once, or to each member once if it asks for that.
-
-grpcio is imported when the first channel is made.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 from paddock.log.etcd import messages
+from paddock.log.etcd.connection import (
+    Connection,
+    Metadata,
+    StreamCall,
+    import_grpc,
+    open_connection,
+    status_of,
+)
+from paddock.log.etcd.endpoints import Endpoints, Failure
 from paddock.log.etcd.options import EtcdOptions
+from paddock.log.etcd.patience import Patience
 from paddock.log.etcd.statuses import (
     has_no_users,
     is_answer,
     is_late,
     leaves_endpoint,
     needs_token,
-    reason_of,
     store_error,
 )
-from paddock.log.etcd.store import StoreError, StoreForbiddenError
+from paddock.log.etcd.store import StoreError
 
-MESSAGE_BYTES_MAX: Final = 32 << 20
-# etcd makes this slow on purpose.
-AUTHENTICATE_TIMEOUT_S: Final = 5.0
-WATCH_TIMEOUT_S: Final = 4.0
-BACKOFF_S_MIN: Final = 0.1
-BACKOFF_S_MAX: Final = 1.0
-
-_CALLS: Final = (
-    messages.RANGE,
-    messages.TXN,
-    messages.COMPACT,
-    messages.STATUS,
-    messages.AUTHENTICATE,
-)
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.initial_reconnect_backoff_ms", int(BACKOFF_S_MIN * 1000)),
-    # This is also how long an attempt to connect may take.
-    ("grpc.min_reconnect_backoff_ms", int(BACKOFF_S_MAX * 1000)),
-    ("grpc.max_reconnect_backoff_ms", int(BACKOFF_S_MAX * 1000)),
-    # etcd closes connections that ask more often than every 5 s, or while nothing is under way.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 4_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    # Otherwise both channels would share one connection, and a new one could get a broken one.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_retries", 0),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.service_config_disable_resolution", 1),
-)
-
-Metadata = tuple[tuple[str, str], ...]
+# How long an answer is waited for, at least and at most. etcd makes authentication slow on purpose.
+AUTHENTICATE_S: Final = (1.0, 5.0)
+WATCH_S: Final = (1.0, 4.0)
+# How long a member is asked alone how it is; and the last one, if there is no other hope.
+HEAD_START_S: Final = 0.1
+PROBE_S: Final = 0.3
 _HAS_LEADER: Final = ("hasleader", "true")
-
-
-class UnaryCall(Protocol):
-    """A method of etcd's that is called with one message and answers with one."""
-
-    def __call__(
-        self, request: bytes, *, timeout: float, metadata: Metadata
-    ) -> Awaitable[bytes]: ...
-
-
-class StreamCall(Protocol):
-    """A call with a stream of messages in both directions."""
-
-    async def write(self, request: bytes) -> None: ...
-
-    async def read(self) -> bytes | object: ...
-
-    def cancel(self) -> bool: ...
-
-
-class GrpcChannel(Protocol):
-    """A channel of grpcio's, as far as we use it."""
-
-    def unary_unary(self, method: str) -> UnaryCall: ...
-
-    def stream_stream(self, method: str) -> Any: ...
-
-    async def close(self) -> None: ...
-
-
-class _Connection:
-    """The two channels to a member."""
-
-    def __init__(self, endpoint: str, calls: GrpcChannel, watches: GrpcChannel) -> None:
-        self.endpoint = endpoint
-        self.methods = {method: calls.unary_unary(method) for method in _CALLS}
-        self.watch = watches.stream_stream(messages.WATCH)
-        self._channels = (calls, watches)
-        # Watches that are not answered yet.
-        self.openings: set[asyncio.Task[bytes]] = set()
-        # Set when the member is left: what is canceled then was not canceled by its caller.
-        self.is_left = False
-
-    async def close(self) -> None:
-        for channel in self._channels:
-            await channel.close()
 
 
 class Watch:
     """A watch that is open. It ends by raising, and must be closed."""
 
-    def __init__(self, channel: Channel, connection: _Connection, call: StreamCall) -> None:
+    def __init__(self, channel: Channel, connection: Connection, call: StreamCall) -> None:
         self._channel = channel
         self._connection = connection
         self._call = call
@@ -138,7 +73,7 @@ class Watch:
             raise self._channel.failed(self._connection, error) from None
         if isinstance(response, bytes):
             return response
-        raise self._channel.lost(self._connection, "the watch has ended")
+        raise self._channel.lost(self._connection, "the watch has ended", Failure.ANSWERED)
 
     async def write(self, request: bytes) -> None:
         """Send what is to be watched."""
@@ -160,19 +95,18 @@ class Channel:
     """Calls of etcd's, on whichever member can be reached."""
 
     def __init__(self, options: EtcdOptions) -> None:
-        self._grpc = _import_grpc()
+        self._grpc = import_grpc()
         # What grpcio raises: failed calls, and calls on a channel that is closed.
         self.errors: tuple[type[Exception], ...] = (
             self._grpc.RpcError,
             self._grpc.aio.BaseError,
         )
         self._options = options
-        self._connection: _Connection | None = None
-        self._next = 0
-        # Members left one after another, at most all of them, since the last answer; and how long
-        # to wait when it were all.
-        self._failures = 0
-        self._backoff_s = BACKOFF_S_MIN
+        self._clock = asyncio.get_running_loop().time
+        self._endpoints = Endpoints(options.endpoints, self._clock)
+        self._connection: Connection | None = None
+        self._watch_patience = Patience(*WATCH_S)
+        self._authenticate_patience = Patience(*AUTHENTICATE_S)
         self._token = ""
         # What is sent with each call and each watch.
         self._metadata: Metadata = (_HAS_LEADER,)
@@ -185,12 +119,19 @@ class Channel:
         """The member that is used now, or will be."""
         if self._connection is not None:
             return self._connection.endpoint
-        return self._options.endpoints[self._next]
+        return self._endpoints.next().endpoint
 
     @property
     def size(self) -> int:
         """How many members there are to try."""
-        return len(self._options.endpoints)
+        return len(self._endpoints)
+
+    def use(self, endpoints: Sequence[str]) -> None:
+        """Go to other members from now on; one that is used and stays is not left."""
+        self._endpoints.replace(endpoints)
+        connection = self._connection
+        if connection is not None and connection.member not in self._endpoints:
+            self._leave(connection, Failure.ANSWERED)
 
     async def call(
         self,
@@ -204,7 +145,8 @@ class Channel:
         """Send a request and return the response.
 
         A member that cannot be reached is left for the next one, as often as `attempts` says. One
-        that has not answered in time is left, too, unless the call is patient.
+        that has not answered in time is left, too; but not by a patient call, unless it has never
+        answered.
         """
         token_renewed = False
         while True:
@@ -217,37 +159,42 @@ class Channel:
             except asyncio.CancelledError:
                 raise self.canceled(connection) from None
             except self.errors as error:
-                code, text = _status(error)
+                code, text = status_of(error)
                 if needs_token(code, text) and self._options.user and not token_renewed:
                     token_renewed = True
                     await self._renew_token(token)
                     continue
                 late = is_late(code, text)
-                if late and is_patient:
+                if is_answer(text):
+                    connection.has_answered = True
+                if late and is_patient and connection.has_answered:
                     raise store_error(code, text, connection.endpoint) from None
                 failure = self.failed(connection, error)
                 attempts -= 1
                 if attempts <= 0 or late or code != "UNAVAILABLE" or not connection.is_left:
                     raise failure from None
             else:
-                self._failures = 0
-                self._backoff_s = BACKOFF_S_MIN
+                if not connection.has_answered or connection.member.has_failed:
+                    self._served(connection)
                 return response
 
     async def watch(self, request: bytes) -> tuple[Watch, bytes]:
         """Open a watch; return it and its first response."""
         connection = self._connection or await self._connect()
+        patience, begun = self._watch_patience, self._clock()
+        timeout_s = patience.seconds
         call = connection.watch(metadata=self._metadata)
         watch = Watch(self, connection, call)
         # A task of its own, because grpcio does not wake what waits for a channel that is closed.
         opening = asyncio.get_running_loop().create_task(self._open_watch(watch, request))
         connection.openings.add(opening)
         try:
-            async with asyncio.timeout(WATCH_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 response = await opening
         except TimeoutError:
             watch.close()
-            raise self.lost(connection, "no answer to a watch") from None
+            patience.late(timeout_s)
+            raise self.lost(connection, "no answer to a watch", Failure.SILENT) from None
         except asyncio.CancelledError:
             watch.close()
             raise self.canceled(connection) from None
@@ -256,8 +203,8 @@ class Channel:
             raise
         finally:
             connection.openings.discard(opening)
-        self._failures = 0
-        self._backoff_s = BACKOFF_S_MIN
+        patience.answered(self._clock() - begun)
+        self._served(connection)
         return watch, response
 
     async def renew_token(self) -> bool:
@@ -270,28 +217,31 @@ class Channel:
     async def close(self) -> None:
         self._is_closed = True
         if self._connection is not None:
-            self._leave(self._connection)
+            self._leave(self._connection, Failure.ANSWERED)
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def failed(self, connection: _Connection, error: Exception) -> StoreError:
+    def failed(self, connection: Connection, error: Exception) -> StoreError:
         """Return what a failed call raises, and leave its member if that failed."""
-        code, text = _status(error)
+        code, text = status_of(error)
         if leaves_endpoint(code, text):
-            self._leave(connection)
             if is_answer(text):
-                self._backoff_s = BACKOFF_S_MIN
-        if code == "UNAVAILABLE" and self._failures >= self.size > 1:
-            endpoints = ", ".join(self._options.endpoints)
-            return StoreError(f"etcd at {endpoints}: {reason_of(text)}")
+                how = Failure.ANSWERED
+            elif is_late(code, text):
+                how = Failure.SILENT
+            else:
+                how = Failure.UNREACHABLE
+            self._leave(connection, how)
+        if code == "UNAVAILABLE" and self._endpoints.have_all_failed():
+            return store_error(code, text, ", ".join(self._endpoints.names))
         return store_error(code, text, connection.endpoint)
 
-    def lost(self, connection: _Connection, reason: str) -> StoreError:
+    def lost(self, connection: Connection, reason: str, how: Failure) -> StoreError:
         """Leave a member that does not do what it should; return what to raise."""
-        self._leave(connection)
+        self._leave(connection, how)
         return StoreError(f"etcd at {connection.endpoint}: {reason}")
 
-    def canceled(self, connection: _Connection) -> BaseException:
+    def canceled(self, connection: Connection) -> BaseException:
         """Return what a call raises that was canceled: by us, or by whoever waits for it."""
         task = asyncio.current_task()
         if connection.is_left and (task is None or not task.cancelling()):
@@ -302,58 +252,97 @@ class Channel:
         await watch.write(request)
         return await watch.read()
 
-    async def _connect(self) -> _Connection:
+    async def _connect(self) -> Connection:
         async with self._connecting:
             if (connection := self._connection) is not None:
                 return connection
-            if self._failures >= self.size:
-                self._failures = 0
-                await asyncio.sleep(self._backoff_s)
-                self._backoff_s = min(2 * self._backoff_s, BACKOFF_S_MAX)
-            if self._is_closed:
-                raise StoreError("the connection to etcd is closed")
-            connection = self._open(self._options.endpoints[self._next])
+            while connection is None:
+                await asyncio.sleep(self._endpoints.wait_s())
+                if self._is_closed:
+                    raise StoreError("the connection to etcd is closed")
+                connection = await self._find()
             try:
                 if self._options.user and not self._token:
                     await self._authenticate(connection)
-                if self._is_closed:
+                if self._is_closed or connection.member not in self._endpoints:
                     raise StoreError("the connection to etcd is closed")
             except BaseException:
-                self._leave(connection)
+                self._leave(connection, Failure.UNREACHABLE)
                 raise
             self._connection = connection
             return connection
 
-    def _open(self, endpoint: str) -> _Connection:
-        target = f"dns:///{endpoint}"
-        if not self._options.is_secure:
-            make = self._grpc.aio.insecure_channel
-            return _Connection(endpoint, make(target, _OPTIONS), make(target, _OPTIONS))
-        credentials = self._credentials()
-        make = self._grpc.aio.secure_channel
-        return _Connection(
-            endpoint, make(target, credentials, _OPTIONS), make(target, credentials, _OPTIONS)
-        )
+    async def _find(self) -> Connection | None:
+        """Open a connection to the next member; after a failure, to the first that answers.
 
-    def _credentials(self) -> object:
-        options = self._options
-        files = (options.ca_file, options.key_file, options.certificate_file)
+        Returns None if none does, and others did before: they may be asked again soon.
+        """
+        members = self._endpoints.free()
+        if not self._endpoints.has_any_failed():
+            return open_connection(self._grpc, self._options, members[0])
+        probes: dict[asyncio.Task[bool], Connection] = {}
+        found: Connection | None = None
         try:
-            return self._grpc.ssl_channel_credentials(
-                *(None if file is None else file.read_bytes() for file in files)
-            )
-        except OSError as error:
-            raise StoreError(f"a certificate for etcd cannot be read: {error}") from None
+            for member in members:
+                connection = open_connection(self._grpc, self._options, member)
+                probe = asyncio.get_running_loop().create_task(self._answers(connection))
+                probes[probe] = connection
+                is_only_hope = member is members[-1] and not self._endpoints.is_any_answering()
+                found = await self._first(probes, PROBE_S if is_only_hope else HEAD_START_S)
+                if found is not None:
+                    found.has_answered = True
+                    self._endpoints.heard(found.member)
+                    return found
+            if not self._endpoints.is_any_answering():
+                found = next(iter(probes.values()))
+            return found
+        finally:
+            for probe, connection in probes.items():
+                if connection is not found:
+                    is_silent = not probe.done()
+                    how = Failure.SILENT if is_silent else Failure.UNREACHABLE
+                    self._endpoints.failed(connection.member, how)
+                    self._close_later(connection)
+                probe.cancel()
 
-    def _leave(self, connection: _Connection) -> None:
+    async def _first(
+        self, probes: dict[asyncio.Task[bool], Connection], seconds: float
+    ) -> Connection | None:
+        """Wait for the first member that answers; None if none does, or not in time."""
+        until = self._clock() + seconds
+        while True:
+            for probe, connection in probes.items():
+                if probe.done() and probe.result():
+                    return connection
+            pending = [probe for probe in probes if not probe.done()]
+            left_s = until - self._clock()
+            if not pending or left_s <= 0:
+                return None
+            await asyncio.wait(pending, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _answers(self, connection: Connection) -> bool:
+        """Return whether a member says how it is, or anything else."""
+        try:
+            await connection.methods[messages.STATUS](b"", timeout=1.0, metadata=())
+        except self.errors as error:
+            return is_answer(status_of(error)[1])
+        return True
+
+    def _served(self, connection: Connection) -> None:
+        connection.has_answered = True
+        self._endpoints.served(connection.member)
+
+    def _leave(self, connection: Connection, how: Failure) -> None:
         if connection.is_left:
             return
         connection.is_left = True
         self._connection = None
-        self._next = (self._next + 1) % self.size
-        self._failures += 1
+        self._endpoints.failed(connection.member, how)
         for opening in connection.openings:
             opening.cancel()
+        self._close_later(connection)
+
+    def _close_later(self, connection: Connection) -> None:
         task = asyncio.get_running_loop().create_task(connection.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -369,42 +358,27 @@ class Channel:
             else:
                 await self._authenticate(self._connection)
 
-    async def _authenticate(self, connection: _Connection) -> None:
+    async def _authenticate(self, connection: Connection) -> None:
         request = messages.authenticate_request(self._options.user, self._options.password)
+        patience, begun = self._authenticate_patience, self._clock()
+        timeout_s = patience.seconds
         try:
             response = await connection.methods[messages.AUTHENTICATE](
-                request, timeout=AUTHENTICATE_TIMEOUT_S, metadata=(_HAS_LEADER,)
+                request, timeout=timeout_s, metadata=(_HAS_LEADER,)
             )
         except asyncio.CancelledError:
             raise self.canceled(connection) from None
         except self.errors as error:
-            _, text = _status(error)
+            code, text = status_of(error)
             if has_no_users(text):
                 self._set_token("")
                 return
+            if is_late(code, text):
+                patience.late(timeout_s)
             raise self.failed(connection, error) from None
+        patience.answered(self._clock() - begun)
         self._set_token(messages.parse_token(response))
 
     def _set_token(self, token: str) -> None:
         self._token = token
         self._metadata = (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
-
-
-def _import_grpc() -> Any:
-    # The core of grpcio writes what it thinks of broken connections to stderr.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    try:
-        import grpc
-        import grpc.aio
-    except ImportError:
-        raise StoreForbiddenError(
-            "a log on etcd needs grpcio: pip install 'paddock[etcd]'"
-        ) from None
-    return grpc
-
-
-def _status(error: Any) -> tuple[str, str]:
-    """Return the code and the text of an error of grpcio's."""
-    if hasattr(error, "code"):
-        return error.code().name, error.details() or ""
-    return "UNKNOWN", str(error)

@@ -5,10 +5,12 @@ The rules of `store.py`, and how they are kept:
 * An append is one transaction. It is sent again, to the next member, when a member cannot be
   reached: one that was carried out already is recognised by its key. It fails after 1 s without an
   answer, and that doubles up to 4 s as long as none is answered. Meanwhile it is sent again every
-  0.3 s, or more rarely if etcd is slow or the batch is large: a member that does not know yet that
+  0.1 s, or more rarely if etcd is slow or the batch is large: a member that does not know yet that
   its leader is dead forgets what it is sent. One that may take 4 s is sent once, so that a slow
   etcd or network has the whole time for it.
 * A read is a transaction without conditions, because those are linearizable and have one revision.
+  Its deadline begins with 1 s, too, and so does that of a page: both come before a watch is opened,
+  and no lease is renewed without one.
 * A swap is sent once: after a lost reply, a second one would say that it was not carried out.
 * The watch may cut a revision in two, between the head and its batch. A record is made of both.
 """
@@ -23,6 +25,7 @@ from paddock.log.etcd import messages
 from paddock.log.etcd.channel import Channel, Watch
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.options import EtcdOptions
+from paddock.log.etcd.patience import Patience
 from paddock.log.etcd.statuses import DeadlineError, TooLargeError, needs_token, store_error
 from paddock.log.etcd.store import (
     CompactedError,
@@ -38,10 +41,14 @@ from paddock.log.interface import Record
 
 APPEND_TIMEOUT_S_MIN: Final = 1.0
 APPEND_TIMEOUT_S_MAX: Final = 4.0
-RESEND_S_MIN: Final = 0.3
+RESEND_S_MIN: Final = 0.1
 SLOW_BYTES_PER_S: Final = 1_000_000
+READ_TIMEOUT_S_MIN: Final = 1.0
+READ_TIMEOUT_S_MAX: Final = 5.0
+# A large page over a slow network takes a while.
+PAGE_TIMEOUT_S_MAX: Final = 15.0
+# Of calls that no lease waits for.
 CALL_TIMEOUT_S: Final = 5.0
-PAGE_TIMEOUT_S: Final = 15.0
 
 # Pages are as large as a message may be: usually many keys fit, and the second number always does,
 # because etcd takes requests of at most 1.5 MiB.
@@ -60,7 +67,9 @@ class EtcdStore(Store):
         self._keys = keys
         self._channel = Channel(options)
         self._watched = Range(keys.head, keys.batches_end)
-        self._append_timeout_s = APPEND_TIMEOUT_S_MIN
+        self._append_patience = Patience(APPEND_TIMEOUT_S_MIN, APPEND_TIMEOUT_S_MAX)
+        self._read_patience = Patience(READ_TIMEOUT_S_MIN, READ_TIMEOUT_S_MAX)
+        self._page_patience = Patience(READ_TIMEOUT_S_MIN, PAGE_TIMEOUT_S_MAX)
         # How long an append takes, smoothed.
         self._latency_s = 0.0
         self._page_keys = PAGE_KEYS
@@ -70,17 +79,19 @@ class EtcdStore(Store):
         key = keys.batch(boot, number)
         name = key[len(keys.batches) :]
         request = messages.append_request(keys.head, name, key, payload)
-        channel = self._channel
-        timeout_s = self._append_timeout_s
+        channel, patience = self._channel, self._append_patience
+        timeout_s = patience.seconds
         resend_s = max(RESEND_S_MIN, 4 * self._latency_s) + len(payload) / SLOW_BYTES_PER_S
-        if timeout_s >= APPEND_TIMEOUT_S_MAX:
+        if patience.is_longest:
             # This is no election: etcd or the network is slow, and needs the whole time for one.
             resend_s = timeout_s
         now_s = asyncio.get_running_loop().time
         started_s = now_s()
         left_s = timeout_s
         while True:
-            is_last = left_s <= resend_s
+            # Not another one for what is left of the last, by a rounding error.
+            is_last = left_s < resend_s + RESEND_S_MIN / 2
+            sent_s = now_s()
             try:
                 response = await channel.call(
                     messages.TXN,
@@ -93,11 +104,13 @@ class EtcdStore(Store):
             except DeadlineError:
                 left_s = timeout_s - (now_s() - started_s)
                 if is_last or left_s <= 0:
-                    # Several in flight fail together, and count once.
-                    self._append_timeout_s = min(2 * timeout_s, APPEND_TIMEOUT_S_MAX)
+                    patience.late(timeout_s)
                     raise
-        self._append_timeout_s = APPEND_TIMEOUT_S_MIN
-        self._latency_s += (now_s() - started_s - self._latency_s) / 8
+        # Only what was answered counts: what came before it may have been lost in an election. It
+        # is believed soon that etcd is slow, because whatever is sent again makes it slower.
+        slower_s = now_s() - sent_s - self._latency_s
+        self._latency_s += slower_s / (2 if slower_s > 0 else 8)
+        patience.answered(self._latency_s)
         return messages.succeeded(response)
 
     async def tail(self, after: int) -> AsyncGenerator[Record, None]:
@@ -136,13 +149,12 @@ class EtcdStore(Store):
     async def page(
         self, wanted: Range, revision: int = 0, limit: int = 0, *, keys_only: bool = False
     ) -> Page:
-        channel = self._channel
         while True:
             most = BARE_PAGE_KEYS if keys_only else self._page_keys
             keys = min(limit or most, most)
             request = messages.range_request(wanted, revision, keys, keys_only)
             try:
-                response = await channel.call(messages.RANGE, request, PAGE_TIMEOUT_S, channel.size)
+                response = await self._ask(messages.RANGE, request, self._page_patience)
             except TooLargeError:
                 if keys_only or keys <= LARGE_PAGE_KEYS:
                     raise
@@ -152,7 +164,7 @@ class EtcdStore(Store):
 
     async def read(self, *keys: bytes) -> Read:
         request = messages.read_request(keys)
-        return messages.parse_read(await self._call(messages.TXN, request))
+        return messages.parse_read(await self._ask(messages.TXN, request, self._read_patience))
 
     async def swap(
         self, key: bytes, value: bytes, mod_revision: int, guard: Guard | None = None
@@ -181,8 +193,23 @@ class EtcdStore(Store):
         response = await self._call(messages.STATUS, b"")
         return messages.parse_status(response, self._channel.endpoint)
 
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        self._channel.use(endpoints)
+
     async def close(self) -> None:
         await self._channel.close()
+
+    async def _ask(self, method: str, request: bytes, patience: Patience) -> bytes:
+        """Send a question, which changes nothing."""
+        now_s = asyncio.get_running_loop().time
+        started_s, timeout_s = now_s(), patience.seconds
+        try:
+            response = await self._channel.call(method, request, timeout_s, self._channel.size)
+        except DeadlineError:
+            patience.late(timeout_s)
+            raise
+        patience.answered(now_s() - started_s)
+        return response
 
     async def _call(self, method: str, request: bytes) -> bytes:
         """Send what may be sent twice."""

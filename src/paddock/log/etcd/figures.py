@@ -17,9 +17,8 @@ class LogFigures:
     # How often the watch was opened again, and how often records were read in pages.
     reopenings: int = 0
     page_reads: int = 0
-    # Calls of etcd that failed, and what the last one said.
+    # Calls of etcd that failed.
     errors: int = 0
-    last_error: str = ""
     # Whether etcd had no space when something was appended last.
     is_full: bool = False
 
@@ -27,7 +26,3 @@ class LogFigures:
     def lag(self) -> int:
         """How many records are known to be in the log that were not handed over."""
         return max(self.last_index - self.delivered, 0)
-
-    def count_error(self, error: Exception) -> None:
-        self.errors += 1
-        self.last_error = str(error)

@@ -20,9 +20,9 @@ from typing import Final
 from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.history import History, LogState, other_history
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.pages import plan_pages, read_planned
+from paddock.log.etcd.pages import plan_pages, read_planned, read_skips
 from paddock.log.etcd.proposals import Proposals
-from paddock.log.etcd.store import CompactedError, Range, Store, StoreError
+from paddock.log.etcd.store import CompactedError, Store, StoreError
 from paddock.log.interface import (
     ForbiddenError,
     LogError,
@@ -37,10 +37,11 @@ UNSEEN_S: Final = 1.0
 # How long it may show nothing before the head is read.
 QUIET_S: Final = 5.0
 CHECK_INTERVAL_S: Final = 1.0
-PAUSE_S_MIN: Final = 0.05
-PAUSE_S_MAX: Final = 1.0
+# Before the watch is opened again. A lease is renewed by what it shows, so this is short.
+PAUSE_S_MIN: Final = 0.02
+PAUSE_S_MAX: Final = 0.1
 # So often in a row etcd may fail before `follow` gives up. Later on it is tried for ever.
-FIRST_OPENINGS_MAX: Final = 3
+FIRST_OPENINGS_MAX: Final = 8
 # What is handed over before room is asked for.
 HANDED_RECORDS_MAX: Final = 64
 HANDED_BYTES_MAX: Final = 256 << 10
@@ -117,20 +118,7 @@ class Follower:
 
     async def read_skips(self) -> frozenset[int]:
         """Read which indices are void."""
-        start, has_more = self._keys.skips, True
-        end = start[:-1] + b"0"
-        found: set[int] = set()
-        while has_more:
-            page = await self._store.page(Range(start, end), keys_only=True)
-            for item in page.items:
-                try:
-                    found.add(int(item.key.removeprefix(self._keys.skips), 16))
-                except ValueError:
-                    _logger.warning("not the key of an index to skip: %r", item.key)
-            has_more = page.has_more
-            if page.items:
-                start = page.items[-1].key + b"\0"
-        self.skips = frozenset(found)
+        self.skips = await read_skips(self._store, self._keys)
         return self.skips
 
     async def _follow(self) -> None:
@@ -152,7 +140,7 @@ class Follower:
                 by_pages = self._missed_at == self._last.index
                 self._missed_at = self._last.index
             except StoreError as error:
-                self._figures.count_error(error)
+                self._figures.errors += 1
                 failures = 1 if self._last.index != index else failures + 1
                 if not self.caught_up.done() and failures >= FIRST_OPENINGS_MAX:
                     raise
@@ -273,8 +261,8 @@ class Follower:
         position = self.position
         try:
             await self._verify()
-        except StoreError as error:
-            self._figures.count_error(error)
+        except StoreError:
+            self._figures.errors += 1
         except LogError:
             # Opening the watch again finds the same, and says so.
             if position == self.position and self._scope is not None:

@@ -32,6 +32,7 @@ class Keys:
         self.snapshots = root + b"/snap/"
         self.snapshots_end = root + b"/snap0"
         self.skips = root + b"/skip/"
+        self.skips_end = root + b"/skip0"
 
     def batch(self, boot: bytes, number: int) -> bytes:
         return self.of_boot(boot) + b"%016x" % number

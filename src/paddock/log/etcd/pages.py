@@ -12,18 +12,21 @@ values are read, one cursor for each boot, and handed over in the order of the l
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.store import Range, Store
+from paddock.log.etcd.store import Range, Store, Stored
 from paddock.log.interface import Record, TrimmedError
 
 PLAN_KEYS: Final = 10_000
 PAGE_KEYS: Final = 64
 # Values that were read before their turn. They are read again if there is no room for them.
 AHEAD_BYTES_MAX: Final = 32 << 20
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,19 +41,23 @@ class Planned:
 async def plan_pages(store: Store, keys: Keys, after: int, until: int) -> list[Planned]:
     """Return what the log has behind a revision, up to another, in the order of the log."""
     plan: list[Planned] = []
-    start, has_more = keys.batches, True
-    while has_more:
-        wanted = Range(start, keys.batches_end)
-        page = await store.page(wanted, limit=PLAN_KEYS, keys_only=True)
-        for item in page.items:
-            batch = keys.parse_batch(item.key)
-            if batch is not None and after < item.mod_revision <= until:
-                plan.append(Planned(item.mod_revision, *batch))
-        has_more = page.has_more
-        if page.items:
-            start = page.items[-1].key + b"\0"
+    for item in await _bare_keys(store, keys.batches, keys.batches_end):
+        batch = keys.parse_batch(item.key)
+        if batch is not None and after < item.mod_revision <= until:
+            plan.append(Planned(item.mod_revision, *batch))
     plan.sort()
     return plan
+
+
+async def read_skips(store: Store, keys: Keys) -> frozenset[int]:
+    """Return which indices are void: an operator has decided so."""
+    found: set[int] = set()
+    for item in await _bare_keys(store, keys.skips, keys.skips_end):
+        try:
+            found.add(int(item.key.removeprefix(keys.skips), 16))
+        except ValueError:
+            _logger.warning("not the key of an index to skip: %r", item.key)
+    return frozenset(found)
 
 
 async def read_planned(
@@ -79,3 +86,16 @@ async def read_planned(
         del awaited[key]
         yield Record(index, payload, one.boot, one.number, one.revision)
         index += 1
+
+
+async def _bare_keys(store: Store, start: bytes, end: bytes) -> list[Stored]:
+    """Return all keys of a range, without their values."""
+    found: list[Stored] = []
+    has_more = True
+    while has_more:
+        page = await store.page(Range(start, end), limit=PLAN_KEYS, keys_only=True)
+        found += page.items
+        has_more = page.has_more
+        if page.items:
+            start = page.items[-1].key + b"\0"
+    return found

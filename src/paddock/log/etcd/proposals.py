@@ -21,9 +21,10 @@ from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.store import Store, StoreError, StoreFullError
 from paddock.log.interface import ForbiddenError, LogError, Record
 
-# Between two attempts, besides the time that etcd takes to fail.
+# Between two attempts, besides the time that etcd takes to fail. A lease waits for this when an
+# election is over, so it is short; the store itself goes easy on members that cannot be reached.
 PAUSE_S_MIN: Final = 0.02
-PAUSE_S_MAX: Final = 0.5
+PAUSE_S_MAX: Final = 0.1
 # The same while etcd is full.
 FULL_PAUSE_S: Final = 1.0
 
@@ -116,7 +117,7 @@ class Proposals:
             try:
                 await self._store.append(server, proposal.number, proposal.payload)
             except ForbiddenError as error:
-                figures.count_error(error)
+                figures.errors += 1
                 if self._pending.get(proposal.number) is proposal:
                     self._failed(error)
                 return
@@ -124,10 +125,10 @@ class Proposals:
                 if not figures.is_full:
                     _logger.warning("etcd is full: nothing can be written: %s", error)
                 figures.is_full = True
-                figures.count_error(error)
+                figures.errors += 1
                 await asyncio.sleep(FULL_PAUSE_S)
             except StoreError as error:
-                figures.count_error(error)
+                figures.errors += 1
                 _logger.debug("batch %d is sent again: %s", proposal.number, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)

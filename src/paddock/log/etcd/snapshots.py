@@ -1,4 +1,4 @@
-"""Snapshots in etcd: written in pieces of 64 KiB, then made to count by one swap of the manifest.
+"""Snapshots in etcd: written in pieces, then made to count by one swap of the manifest.
 
 * Each upload has a name of its own, so that nothing of one that failed gets into another.
 * Each piece is written only if the one before it is there as it was written, the first one only if
@@ -8,7 +8,8 @@
 * An upload that another one has overtaken finds that out soon, stops, and leaves pieces behind.
 * Pieces that uploads left behind are deleted when the next one begins. It claims the manifest
   first, by writing the same again: none of the uploads that began before can succeed then.
-* One piece is in flight at a time, and an upload uses a fifth of the time.
+* One piece is in flight at a time. It has 64 KiB, and an upload uses a fifth of the time, unless
+  the log grows too fast (`pace.py`). A reader does not care how large pieces are.
 
 What is in a snapshot is not known here.
 """
@@ -30,13 +31,15 @@ from paddock.log.etcd.manifest import (
     ManifestReplacedError,
     decode_manifest,
 )
+from paddock.log.etcd.pace import PIECE_BYTES_MIN
 from paddock.log.etcd.store import Guard, Range, Store, Stored
 from paddock.log.etcd.trimming import Trimmer
 from paddock.log.interface import LogCorruptError, LogError
 
-PIECE_BYTES: Final = 64 << 10
+PIECE_BYTES: Final = PIECE_BYTES_MIN
 _NAME_BYTES: Final = 8
-# How many pieces are written before the manifest is looked at, and how many are read at once.
+# How many pieces are written before the manifest is looked at, and how many are read at once: a
+# message has room for these.
 _CHECK_PIECES: Final = 64
 _READ_PIECES: Final = 16
 
@@ -71,11 +74,14 @@ async def upload(
     mod_revision = await _claim(store, keys, stored, current, calls)
     writer = PieceWriter(store, keys, cut.index, random_bytes, calls)
     guard = Guard(keys.manifest, mod_revision)
-    async for piece in regroup(chunks):
+    pace = calls.pace
+    async for piece in regroup(chunks, None if pace is None else pace.piece_bytes):
         if writer.count % _CHECK_PIECES == 0:
             await _check_unchanged(store, guard, calls)
         if not await writer.write(piece, guard):
             raise _replaced(keys.manifest)
+        if pace is not None:
+            pace.wrote(len(piece))
     manifest = writer.manifest(cut, rules, current.cut if current.name else None)
     manifest = replace(manifest, time_ms=time_ms)
     revision = await calls.swap(store, keys.manifest, manifest.encode(), mod_revision, writer.last)
@@ -157,15 +163,19 @@ class PieceWriter:
         return Manifest(cut, rules, self.name, self.count, self._size, digest, trimmed)
 
 
-async def regroup(chunks: Chunks) -> AsyncIterator[bytes]:
-    """Regroup chunks of any size into pieces; only the last one may be smaller."""
+async def regroup(
+    chunks: Chunks, piece_bytes: Callable[[], int] | None = None
+) -> AsyncIterator[bytes]:
+    """Regroup chunks of any size into pieces as large as wanted; only the last may be smaller."""
     gathered = bytearray()
+    wanted = PIECE_BYTES if piece_bytes is None else piece_bytes()
     async for chunk in _each(chunks):
         gathered += chunk
         offset = 0
-        while len(gathered) - offset >= PIECE_BYTES:
-            yield bytes(gathered[offset : offset + PIECE_BYTES])
-            offset += PIECE_BYTES
+        while len(gathered) - offset >= wanted:
+            yield bytes(gathered[offset : offset + wanted])
+            offset += wanted
+            wanted = PIECE_BYTES if piece_bytes is None else piece_bytes()
         del gathered[:offset]
     if gathered:
         yield bytes(gathered)

@@ -17,6 +17,9 @@ from paddock.log.etcd.store import Status
 QUOTA_BYTES_DEFAULT: Final = 2 << 30
 QUOTA_BYTES_RECOMMENDED: Final = 8 << 30
 
+# etcd takes requests of at most 1.5 MiB, and refuses one that does not fit any more.
+REQUEST_BYTES_MAX: Final = 2 << 20
+
 # In percent of the quota: what makes it tight, and below which of them it is not any more.
 DATABASE_TIGHT: Final = 80
 USED_TIGHT: Final = 60
@@ -32,6 +35,11 @@ class Space:
         self._quota_assumed = quota_bytes or QUOTA_BYTES_DEFAULT
         self.quota_bytes = self._quota_assumed
         self.is_tight = False
+
+    def is_quota_doubtful(self, status: Status) -> bool:
+        """Return whether etcd is full, though its database is smaller than the assumed quota."""
+        room = self._quota_assumed - status.database_bytes
+        return status.is_full and not status.quota_bytes and room > REQUEST_BYTES_MAX
 
     def update(self, status: Status) -> bool:
         """Take what a member says; return whether it is tight now."""

@@ -6,6 +6,9 @@ The rules:
   enough: RESOURCE_EXHAUSTED is a full database, a message that is too large, or too many requests.
 * A refusal that cannot pass is StoreForbiddenError. "Invalid argument" is one: etcd checks a
   request before it is proposed, and the same request fails again.
+* A connection that TLS refuses is UntrustedError: it does not pass by itself, but does when files
+  of certificates are replaced, here or at etcd. A start ends with it, a server that runs does not.
+  The same if such a file cannot be read.
 * NOSPACE is StoreFullError. etcd may answer it even if it has carried out the call: the write that
   crosses the quota is applied, and then answered with the error.
 """
@@ -50,6 +53,27 @@ _LAST_ERROR: Final = re.compile(
 )
 
 
+# What gRPC says of a connection that TLS refuses, and what it means.
+_TLS_REASONS: Final = {
+    "Failed to create security handshaker": (
+        "the certificates for TLS cannot be used: --etcd-ca-file, --etcd-cert-file and"
+        " --etcd-key-file name PEM files, and the key is that of the certificate"
+    ),
+    "WRONG_VERSION_NUMBER": "it does not speak TLS: the address begins with etcd:// then",
+    "handshake failed": (
+        "its certificate is not signed by an authority in --etcd-ca-file, or is for another host"
+    ),
+    "Unwrap failed": (
+        "it wants a certificate that its own authority has signed, by --etcd-cert-file and"
+        " --etcd-key-file"
+    ),
+}
+
+
+class UntrustedError(StoreError):
+    """etcd and this side do not accept each other's certificates, or ours cannot be read."""
+
+
 class TooLargeError(StoreForbiddenError):
     """A message is larger than this side or the other one takes."""
 
@@ -92,6 +116,9 @@ def store_error(code: str, text: str, endpoint: str) -> StoreError:
         return StoreFullError(f"etcd at {endpoint} is full (NOSPACE)")
     if code == "OUT_OF_RANGE" and _COMPACTED in text:
         return CompactedError(0)
+    for sign, meaning in _TLS_REASONS.items():
+        if sign in text:
+            return UntrustedError(f"etcd at {endpoint}: {meaning} ({reason_of(text)})")
     reason = f"etcd at {endpoint}: {reason_of(text) or code}"
     if _LARGER in text or _TOO_LARGE in text:
         return TooLargeError(reason)

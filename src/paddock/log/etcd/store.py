@@ -153,5 +153,12 @@ class Store(Protocol):
     async def status(self) -> Status:
         """Ask the member that is used now how it is."""
 
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find the same etcd at other addresses from now on, `host:port` each.
+
+        A model has none, and need not define this.
+        """
+        return
+
     async def close(self) -> None:
         """Close the connections. Calls under way raise StoreError."""

@@ -6,8 +6,8 @@
   it. Every deletion asks etcd for that (`through`), so a duplicate that arrives meanwhile is safe.
 * A snapshot goes if it is not the manifest's and its first piece is older than the manifest's
   revision: the upload that wrote it can never come to count. The previous one goes as well: a
-  reader that is still on it starts over. That happens to it once: the next snapshot takes at least
-  five times as long to write as to read. Keeping it would cost as much as the state.
+  reader that is still on it starts over. The next one is written in small pieces, one at a time,
+  and read in large pages, so that happens to it once. Keeping it would cost as much as the state.
 * Every deletion is guarded by the manifest's revision. All of it is a function of the manifest
   and what is there: anybody may begin, stop, repeat it or do it at the same time, at any point.
 * Then the history up to the last deletion is compacted, unless others use the same etcd.
@@ -38,7 +38,12 @@ _LOOK_AHEAD: Final = 64
 
 def due(bytes_since: int, batches_since: int, last_snapshot_size: int) -> bool:
     """Return whether a new snapshot is due, after so much log behind the last one."""
-    return batches_since >= BATCHES_MAX or bytes_since >= max(LOG_BYTES_MIN, last_snapshot_size)
+    return batches_since >= BATCHES_MAX or bytes_since >= log_bytes_due(last_snapshot_size)
+
+
+def log_bytes_due(snapshot_size: int) -> int:
+    """Return after how much log behind a snapshot the next one is due."""
+    return max(LOG_BYTES_MIN, snapshot_size)
 
 
 async def trim(

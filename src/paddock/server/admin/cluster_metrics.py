@@ -7,8 +7,7 @@ meaning here, such as the sizes of a leader's proposals, is left out.
 
 from __future__ import annotations
 
-from paddock.server.connections.core import Core
-from paddock.server.replication.cluster_view import ClusterView, MemberView
+from paddock.server.replication.cluster_view import ClusterView
 
 LEADER = "leader"
 FOLLOWER = "follower"
@@ -81,63 +80,4 @@ def leader_of(view: ClusterView) -> dict[str, object]:
         "is_leader": view.is_on_duty(),
         "leader_id": -1 if duty is None else duty.number,
         "leader_ip": "" if duty is None else duty.address,
-    }
-
-
-def cluster_status(core: Core, view: ClusterView) -> dict[str, object]:
-    """Return everything, for the control socket."""
-    log = view.log()
-    return {
-        "number": view.number() or None,
-        "is_open": core.is_open,
-        "is_read_only": core.is_read_only and not core.is_open,
-        "is_on_duty": view.is_on_duty(),
-        "lease_left": round(view.lease_seconds_left(), 3),
-        "is_disputed": view.is_disputed(),
-        "rules": view.rules(),
-        "members": [_member(one) for one in view.members()],
-        "addresses": view.addresses(),
-        "log": {
-            "applied": log.applied,
-            "index": log.last_index,
-            "lag": log.lag,
-            "records": log.records,
-            "bytes": log.bytes,
-            "commit_ms": round(log.commit_seconds * 1000, 2),
-            "reopenings": log.reopenings,
-            "page_reads": log.page_reads,
-            "errors": log.errors,
-            "last_error": log.last_error or None,
-        },
-        "snapshot": {
-            "index": log.snapshot_index,
-            "bytes": log.snapshot_bytes,
-            "age": None if log.snapshot_age_seconds < 0 else round(log.snapshot_age_seconds, 1),
-        }
-        if log.snapshot_index
-        else None,
-        "etcd": {
-            "endpoint": log.endpoint or None,
-            "database_bytes": log.database_bytes,
-            "used_bytes": log.used_bytes,
-            "quota_bytes": log.quota_bytes,
-            "is_tight": log.is_tight,
-            "is_full": log.is_full,
-        },
-    }
-
-
-def _member(one: MemberView) -> dict[str, object]:
-    return {
-        "number": one.number,
-        "boot": one.boot.hex(),
-        "address": one.address or None,
-        "version": one.version,
-        "settings": one.settings,
-        "rules_max": one.rules_max,
-        "lag": one.lag,
-        "silent": round(one.silent_seconds, 3),
-        "is_on_duty": one.is_on_duty,
-        "is_this_server": one.is_ours,
-        "is_synced": one.is_synced,
     }

@@ -6,9 +6,6 @@ of JSON, and so is its answer:
     {"command": "snapshot"}
     {"ok": true, "index": 812}
 
-What a server that shares its log is asked for: `cluster` is its view of the service, `finalize`
-raises the rules, and `forget` with an `address` has a server listed no more.
-
 The length of a line, the time in which it must arrive and the number of connections are limited.
 The name of a socket must be shorter than the path of a data folder may be, so a long one goes
 through a descriptor of the open folder.
@@ -34,8 +31,6 @@ logger: Final = logging.getLogger(__name__)
 
 _NAME: Final = "control"
 LINE_BYTES_MAX: Final = 4096
-# An answer may list many members.
-ANSWER_BYTES_MAX: Final = 4 << 20
 LINE_TIMEOUT: Final = 5.0
 CONNECTIONS_MAX: Final = 8
 # The size of sockaddr_un on all systems, with its final zero.
@@ -138,7 +133,7 @@ def ask(folder: Path, request: Message, timeout: float) -> Message:
             connection.connect(name)
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as answers:
-                reply = json.loads(answers.readline(ANSWER_BYTES_MAX))
+                reply = json.loads(answers.readline(LINE_BYTES_MAX))
     except (OSError, ValueError) as error:
         raise ControlError(
             f"{folder}: the server does not answer: {getattr(error, 'strerror', None) or error}"

@@ -7,7 +7,6 @@ gone from the roster when its end is to be told.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from paddock.server.cluster.shared_settings import differences
@@ -19,25 +18,20 @@ from paddock.state.roster import (
     LEFT,
     REFUSED,
     RULES_RAISED,
+    TOO_LATE,
     Roster,
     RosterChange,
 )
 
 logger: Final = logging.getLogger(__name__)
 
-# How far the clocks of two servers may be apart before that gets a line, and before it is serious:
-# stamps of nodes and TTLs go by them.
-SKEW_MS: Final = 1_000
-SKEW_MS_SERIOUS: Final = 60_000
-
 
 class Announcer:
     """Writes lines about one roster."""
 
-    def __init__(self, roster: Roster, settings: str, wall_clock_ms: Callable[[], int]) -> None:
+    def __init__(self, roster: Roster, settings: str) -> None:
         self._roster = roster
         self._settings = settings
-        self._wall_clock_ms = wall_clock_ms
         # How each member is called, by its join number.
         self._names: dict[int, str] = {}
         for member in roster.members.values():
@@ -55,7 +49,8 @@ class Announcer:
             self._tell_gone(change, own_number, "has left", is_serious=False)
         elif change.kind == DEPOSED:
             self._tell_gone(change, own_number, "was deposed", is_serious=True)
-        elif change.kind == REFUSED:
+        elif change.kind in (REFUSED, TOO_LATE) and not is_ours:
+            # Of ours, the membership says more.
             logger.warning(
                 "a server was refused: %s", change.reason, extra={"boot": change.boot.hex()}
             )
@@ -81,7 +76,6 @@ class Announcer:
             self._tell_settings_of_others(member.number)
             return
         self._tell_differences(name, member.settings, change)
-        self._tell_skew(name, change)
 
     def _tell_settings_of_others(self, own_number: int) -> None:
         for member in self._roster.members.values():
@@ -94,22 +88,6 @@ class Announcer:
         different = differences(self._settings, settings)
         if different:
             _tell_different(name, different, change.number)
-
-    def _tell_skew(self, name: str, change: RosterChange) -> None:
-        """Compare the clock of a server that has joined just now with ours."""
-        if not change.time_ms:
-            return
-        skew_ms = change.time_ms - self._wall_clock_ms()
-        if abs(skew_ms) <= SKEW_MS:
-            return
-        logger.log(
-            logging.WARNING if abs(skew_ms) <= SKEW_MS_SERIOUS else logging.ERROR,
-            "the clock of %s is %.1f s %s the one of this server; set them by the same time server",
-            name,
-            abs(skew_ms) / 1000,
-            "ahead of" if skew_ms > 0 else "behind",
-            extra={**_of(change), "seconds": skew_ms / 1000},
-        )
 
     def _tell_gone(
         self, change: RosterChange, own_number: int, what: str, *, is_serious: bool

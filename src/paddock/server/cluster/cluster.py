@@ -1,15 +1,15 @@
 """A server as one of several: what it has that a server of its own has not.
 
-It is made by the server, in this order: `load` finds the state and follows the log, `assemble` is
-handed the parts that serve it, `join` makes this server a member; at the end `leave`, then `close`.
+Its data folder is a cache: snapshots make the next start fast, and two of them are kept. Without a
+folder they are taken for etcd alone. A stop disconnects the clients in small groups, so that they
+spread over the other servers, and then leaves the service.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from paddock import __version__
@@ -17,21 +17,27 @@ from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
+from paddock.server.cluster.connection import StartCalls, open_store
 from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.etcd_watch import EtcdWatch
 from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.laggards import Laggards
-from paddock.server.cluster.membership import Membership
+from paddock.server.cluster.log_meter import LogMeter
+from paddock.server.cluster.membership import JoinRefusedError, Membership
 from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
 from paddock.server.cluster.view import ServiceView
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.core import Core
+from paddock.server.connections.last_replies import last_replies_taken
+from paddock.server.durability.backing import Backing
 from paddock.server.durability.snapshotter import Snapshotter
+from paddock.server.durability.startup import Engine, Restored
 from paddock.server.replication.lease import Lease
+from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX, Pacing
+from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
-from paddock.server.sessions.reaper import Reaper
 from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.snapshots import SnapshotStore
 
@@ -43,30 +49,36 @@ _GROUP_PAUSE: Final = 0.1
 # How often it is looked whether a group has its last answers, in seconds.
 _LOOK_PAUSE: Final = 0.01
 _LOOKS_MAX: Final = 500
+# Snapshots that are kept: the log is not purged with them.
+_CACHED_SNAPSHOTS: Final = 2
+_NEVER: Final = 1 << 62
 
 logger: Final = logging.getLogger(__name__)
 
 
-class Cluster:
+class Cluster(Backing):
     """The membership of one server, with the log that it shares."""
 
     def __init__(
         self,
         config: ServerConfig,
-        store: Store,
+        engine: Engine,
+        store: Store | None,
         lease_clock: Callable[[], float],
         random_bytes: Callable[[int], bytes],
-        folder: Path | None,
     ) -> None:
+        """Without a store, open the one of the configuration. Raises LogError."""
         # Called when this server cannot go on by itself: a new one in this process may.
         self.on_lost: Callable[[LogError], None] | None = None
         assert config.shared_log is not None
-        self.lease = Lease(lease_clock, config.lease_seconds)
+        self._lease = Lease(lease_clock, config.lease_seconds)
         self._config = config
-        self._store = store
-        self._keys = Keys(config.shared_log.name)
+        self._engine = engine
+        self._url = config.shared_log
+        self._store = open_store(config, self._url) if store is None else store
+        self._keys = Keys(self._url.name)
         self._random_bytes = random_bytes
-        self._former = FormerBoot(folder)
+        self._former = FormerBoot(engine.cache)
         # Whether the state was found to be wrong, so that nothing of it may be kept.
         self.has_wrong_state = False
         self._start: SharedStart | None = None
@@ -78,6 +90,10 @@ class Cluster:
         self._snapshots: SnapshotStore | None = None
 
     @property
+    def lease(self) -> Lease:
+        return self._lease
+
+    @property
     def log(self) -> SharedLog:
         assert self._start is not None
         return self._start.log
@@ -87,19 +103,41 @@ class Cluster:
         assert self._membership is not None
         return self._membership
 
-    async def load(
-        self, make_replica: Callable[[Replay], Replica], cache: SnapshotStore
-    ) -> Replica:
-        """Return a replica at the end of the log. Raises LogError."""
-        self._snapshots = cache
+    async def load(self, make_replica: Callable[[Replay], Replica]) -> tuple[Restored, Replica]:
+        self._snapshots = cache = self._engine.open_cache()
         self._start = SharedStart(
-            self._store, self._keys, self.lease, self._random_bytes, make_replica, cache
+            self._store,
+            self._keys,
+            self._lease,
+            self._random_bytes,
+            make_replica,
+            cache,
+            StartCalls(self._url),
         )
         replica, self._records = await self._start.load()
-        return replica
+        return Restored(replica.replay, replica.replay.index, replica.machine.zxid), replica
 
-    def assemble(self, core: Core, reaper: Reaper, snapshotter: Snapshotter) -> None:
-        """Take the parts that serve the state."""
+    def prepare(self, proposer: Proposer, monotonic: Callable[[], float]) -> None:
+        proposer.pacing = Pacing(monotonic, SHARED_BATCH_BYTES_MAX)
+        proposer.drop()
+
+    def snapshotter(self, replica: Replica, restored: Restored) -> Snapshotter:
+        config, is_kept = self._config, self._engine.keeps_snapshots()
+        assert self._snapshots is not None
+        return Snapshotter(
+            replica,
+            None,
+            self._snapshots,
+            config.snapshot_every if is_kept else _NEVER,
+            _CACHED_SNAPSHOTS,
+            restored,
+            config.snapshot_every_kib << 10 if is_kept else 0,
+            self._random_bytes(1)[0] / 256,
+        )
+
+    def assemble(self, core: Core, snapshotter: Snapshotter | None) -> None:
+        core.is_open = False
+        assert snapshotter is not None
         assert self._records is not None
         assert self._start is not None
         self._core = core
@@ -114,10 +152,8 @@ class Cluster:
         )
         membership.on_boot = self._former.write
         membership.on_refused = self._fail
-        reaper.is_on_duty = membership.is_on_duty
-        url = self._config.shared_log
-        assert url is not None
         assert self._snapshots is not None
+        meter = LogMeter(core.replica)
         self._duty = Duty(
             self._store,
             self._keys,
@@ -125,16 +161,19 @@ class Cluster:
             snapshotter,
             self._snapshots.folder,
             membership,
+            meter,
             self._random_bytes,
             core.wall_clock_ms,
-            compacts=url.compacts,
+            compacts=self._url.compacts,
         )
         membership.disputes.on_outvoted = self._give_up_state
         membership.disputes.on_upheld = self._renew_snapshot
         self._duty.is_in_doubt = membership.disputes.is_open
-        self._observe(core, membership, self._start.log.figures)
+        self._observe(core, membership, self._start.log.figures, meter)
 
-    def _observe(self, core: Core, membership: Membership, figures: LogFigures) -> None:
+    def _observe(
+        self, core: Core, membership: Membership, figures: LogFigures, meter: LogMeter
+    ) -> None:
         """Look after what slows writers down or refuses them, and let others report it."""
         pacing, roster = core.proposer.pacing, core.machine.roster
         assert pacing is not None
@@ -148,51 +187,43 @@ class Cluster:
         membership.on_look = Laggards(
             roster,
             pacing,
-            self.lease.seconds,
-            membership.silent_seconds,
+            self._lease.seconds,
+            membership.silence.seconds,
             membership.announcer.name,
         ).look
-        core.cluster = ServiceView(core, membership, figures, self._etcd)
+        core.cluster = ServiceView(core, membership, figures, self._etcd, meter)
 
-    async def join(self) -> None:
+    def use_endpoints(self, endpoints: Sequence[str]) -> None:
+        """Find etcd at other addresses."""
+        self._store.use_endpoints(endpoints)
+
+    async def open(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
-        await self.membership.join(self._former.read())
+        roster = self.membership.roster
+        former = self._former.read()
+        # If neither is a member, the later one may become one before we do.
+        present = [boot for boot in former if boot in roster.members]
+        await self.membership.join((present or former or [b""])[0])
+        assert self._core is not None
+        self._core.is_open = True
 
-    async def spread_clients(self) -> None:
-        """Close the clients' connections in small groups, so that they spread over the others."""
-        core = self._core
-        if core is None:
-            return
-        connections = list(core.connections)
-        if self.lease.is_over():
-            # Clients that only read, if any.
-            for connection in connections:
-                connection.close()
-            return
-        group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
-        for start in range(0, len(connections), group):
-            some = connections[start : start + group]
-            for connection in some:
-                connection.hold()
-            for _ in range(_LOOKS_MAX):
-                if self.lease.is_over() or not any(one.report().queued for one in some):
-                    break
-                await asyncio.sleep(_LOOK_PAUSE)
-            for connection in some:
-                connection.close()
-            await asyncio.sleep(_GROUP_PAUSE)
+    def is_on_duty(self) -> bool:
+        return self.membership.is_on_duty()
 
-    async def leave(self) -> None:
-        """Hand our sessions on, be no member any more, and follow the log no more."""
-        if self._duty is not None:
-            await self._duty.stop()
-            self._duty = None
-        if self._membership is not None:
-            has_left = await self._membership.leave()
-            if has_left and not self.has_wrong_state:
-                self._former.clear()
-        if self._start is not None:
-            await self._start.log.close()
+    async def drain(self) -> None:
+        assert self._core is not None
+        await self._spread_clients(self._core)
+        await last_replies_taken(self._core.admission)
+        await self._leave()
+
+    async def settle(self) -> None:
+        assert self._core is not None
+        await self._core.replica.catch_up()
+
+    def keeps_state(self) -> bool:
+        assert self._core is not None
+        # What is held stays so: the log is followed no more.
+        return self._engine.keeps_snapshots() and self._core.replica.is_between_batches()
 
     async def close(self) -> None:
         """Follow the log no more, and let go of everything."""
@@ -208,10 +239,43 @@ class Cluster:
         if self.has_wrong_state and self._snapshots is not None:
             self._snapshots.set_aside()
 
+    async def _spread_clients(self, core: Core) -> None:
+        """Close the clients' connections in small groups, so that they spread over the others."""
+        connections = list(core.connections)
+        if self._lease.is_over():
+            # Clients that only read, if any.
+            for connection in connections:
+                connection.close()
+            return
+        group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
+        for start in range(0, len(connections), group):
+            some = connections[start : start + group]
+            for connection in some:
+                connection.hold()
+            for _ in range(_LOOKS_MAX):
+                if self._lease.is_over() or not any(one.report().queued for one in some):
+                    break
+                await asyncio.sleep(_LOOK_PAUSE)
+            for connection in some:
+                connection.close()
+            await asyncio.sleep(_GROUP_PAUSE)
+
+    async def _leave(self) -> None:
+        """Hand our sessions on, be no member any more, and follow the log no more."""
+        if self._duty is not None:
+            await self._duty.stop()
+            self._duty = None
+        if self._membership is not None:
+            has_left = await self._membership.leave()
+            if has_left and not self.has_wrong_state:
+                self._former.clear()
+        if self._start is not None:
+            await self._start.log.close()
+
     def _give_up_state(self, error: OtherStateError) -> None:
         """End the boot at once: nothing of this state may be told to anybody."""
         self.has_wrong_state = True
-        self.lease.end()
+        self._lease.end()
         asyncio.get_running_loop().call_soon(self._fail, error)
 
     def _renew_snapshot(self) -> None:
@@ -226,7 +290,7 @@ class Cluster:
             return
         if isinstance(error, TrimmedError):
             logger.warning("the log was trimmed before it was read: %s", error)
-        elif isinstance(error, OtherStateError):
+        elif isinstance(error, OtherStateError | JoinRefusedError):
             logger.critical("%s", error)
         else:
             logger.critical("the log cannot be followed: %s", error)

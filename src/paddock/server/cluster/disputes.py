@@ -3,10 +3,14 @@
 A batch names the digest of the state that its proposer had. If another server had another one
 there, one of the two is wrong: by a fault of ours, of the memory, or of a file. The members vote:
 
-* Who sees the difference proposes the digest that it had at that record: a ballot. Each member that
-  sees a ballot proposes its own for the same record; -1 if it does not know it any more.
-* Who was a member when the first ballot came may vote. The vote is over when all of them have, or
-  are members no more.
+* Who sees the difference proposes the digest that it had at that record: a ballot. A vote begins
+  when the first ballot comes out of the log: so it begins at the same place for all. Each member
+  then proposes its own for the same record; -1 if it does not know it any more.
+* Who was a member when the vote began has to vote. The vote is over when all of them have, or are
+  members no more.
+* A boot that replaces another is the same server: the vote begins anew, and all vote again, since
+  the process may be a new one that knows of no vote. Until then, what was found before still holds.
+* A server that is no member for now does not vote, but goes on to count. It may be outvoted.
 * Who is outvoted drops its state with its cache, and starts again from the snapshot in etcd. The
   others have duty write a new snapshot: the one in etcd may be of a wrong state.
 * With a tie nobody can say who is right. No client's write is accepted then, by nobody, until
@@ -24,7 +28,8 @@ from typing import Final
 
 from paddock.server.replication.pacing import DISPUTED, Pacing
 from paddock.state.entry import BALLOT, Entry
-from paddock.state.roster import BallotRequest, Roster
+from paddock.state.roster import Roster
+from paddock.state.roster_bodies import BallotRequest
 from paddock.storage.replay import OtherStateError
 
 logger: Final = logging.getLogger(__name__)
@@ -41,9 +46,16 @@ class _Vote:
         # Who has not voted yet.
         self.awaited = voters
         self.digests: dict[bytes, int] = {}
-        # Whether we have proposed ours, and whether it was told that there is a tie.
+        # Whether we have proposed ours, what it was, and whether it was told that there is a tie.
         self.is_ours_sent = False
+        self.ours: int | None = None
         self.is_tied = False
+
+    def begin_anew(self, voters: set[bytes]) -> None:
+        """Await all votes again; what is known of our own state is not forgotten by that."""
+        self.awaited = voters
+        self.digests = {}
+        self.is_ours_sent = False
 
 
 class Disputes:
@@ -57,8 +69,9 @@ class Disputes:
         propose: Callable[[Entry], None],
         name: Callable[[int], str],
     ) -> None:
-        # The name of this server; empty while it is no member.
+        # The name of this server, or the last that it had, and whether it is a member.
         self.boot = b""
+        self._is_member = False
         # Called when this server was outvoted, and when it was not and others were.
         self.on_outvoted: Callable[[OtherStateError], None] | None = None
         self.on_upheld: Callable[[], None] | None = None
@@ -69,16 +82,33 @@ class Disputes:
         self._name = name
         # By the index of the record.
         self._votes: dict[int, _Vote] = {}
+        # The index for which we have proposed a ballot that is to begin a vote.
+        self._asked: int | None = None
         # Members that were outvoted.
         self._outvoted: set[bytes] = set()
 
     def is_open(self) -> bool:
         """Return whether it is not known whose state is right."""
-        return len(self._votes) > 0
+        return len(self._votes) > 0 or self._asked is not None
+
+    def joined(self, boot: bytes) -> None:
+        """Take the news that this server is a member, and vote where that is awaited."""
+        if not self.boot:
+            # Of any other vote we may have missed the beginning, and would wait for its end.
+            self._votes = {index: one for index, one in self._votes.items() if boot in one.awaited}
+        self.boot = boot
+        self._is_member = True
+        for index, vote in self._votes.items():
+            self._send(index, vote)
+
+    def suspend(self) -> None:
+        """Propose nothing more: this server is no member for now."""
+        self._is_member = False
+        self._asked = None
 
     def differs(self, boot: bytes, index: int) -> None:
         """Take the news that a member had another state than we at an index."""
-        if not self._votes and boot not in self._outvoted and self.boot:
+        if self._is_member and not self.is_open() and boot not in self._outvoted:
             member = self._roster.members.get(boot)
             logger.error(
                 "%s had another state at record %d than this server: the members vote now",
@@ -86,44 +116,47 @@ class Disputes:
                 index,
                 extra={"boot": boot.hex(), "index": index},
             )
-            self._send(index, self._open(index))
+            self._asked = index
+            self._propose_ballot(index, self._digest_at(index))
 
     def voted(self, boot: bytes, ballot: BallotRequest) -> None:
         """Take a ballot that has come out of the log."""
+        is_asked = self._asked == ballot.index
+        if boot == self.boot:
+            self._asked = None
         vote = self._votes.get(ballot.index)
         if vote is None:
             if len(self._votes) >= _VOTES_MAX or boot in self._outvoted:
                 return
-            vote = self._open(ballot.index)
+            vote = self._votes[ballot.index] = _Vote(set(self._roster.members))
+            vote.is_ours_sent = is_asked
+        if boot == self.boot:
+            vote.ours = ballot.digest
         vote.awaited.discard(boot)
         vote.digests[boot] = ballot.digest
         self._send(ballot.index, vote)
         self._count(ballot.index, vote)
 
-    def gone(self, boot: bytes) -> None:
-        """Take the news that a member is one no more."""
+    def gone(self, boot: bytes, successor: bytes = b"") -> None:
+        """Take the news that a member is one no more, and which boot replaces it, if one does."""
         self._outvoted.discard(boot)
         for index, vote in list(self._votes.items()):
+            if successor and (boot in vote.awaited or boot in vote.digests):
+                vote.begin_anew(set(self._roster.members))
+                self._send(index, vote)
+                continue
             vote.awaited.discard(boot)
             vote.digests.pop(boot, None)
             self._count(index, vote)
 
-    def forget(self) -> None:
-        """Begin anew: this server is no member for now."""
-        self.boot = b""
-        self._votes = {}
-        self._restrain()
-
-    def _open(self, index: int) -> _Vote:
-        vote = self._votes[index] = _Vote(set(self._roster.members))
-        return vote
-
     def _send(self, index: int, vote: _Vote) -> None:
-        if self.boot in vote.awaited and not vote.is_ours_sent:
+        if self._is_member and self.boot in vote.awaited and not vote.is_ours_sent:
             vote.is_ours_sent = True
-            digest = self._digest_at(index)
-            ballot = BallotRequest(index, UNKNOWN if digest is None else digest)
-            self._propose(Entry(BALLOT, ballot.encode()))
+            self._propose_ballot(index, self._digest_at(index) if vote.ours is None else vote.ours)
+
+    def _propose_ballot(self, index: int, digest: int | None) -> None:
+        ballot = BallotRequest(index, UNKNOWN if digest is None else digest)
+        self._propose(Entry(BALLOT, ballot.encode()))
 
     def _count(self, index: int, vote: _Vote) -> None:
         if vote.awaited:
@@ -148,6 +181,7 @@ class Disputes:
                 " this server, which drops its own and loads it anew. Please report it; its"
                 " snapshots are kept with the ending .aside"
             )
+            self.suspend()
             if self.on_outvoted is not None:
                 self.on_outvoted(error)
             return

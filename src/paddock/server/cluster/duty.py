@@ -2,8 +2,9 @@
 
 The member with the lowest join number is on duty. When enough of the log lies behind the newest
 snapshot in etcd, it takes a snapshot, uploads it, makes it the current one, and deletes what the
-one before it has made superfluous. While etcd has little room, less of the log is enough; but a
-snapshot that would fill etcd is not written. Whoever comes on duty while another still works does
+one before it has made superfluous. The faster the log grows, the faster that goes
+(`paddock.log.etcd.pace`). While etcd has little room, less of the log is enough; but a snapshot
+that would fill etcd is not written. Whoever comes on duty while another still works does
 no harm: `paddock.log.etcd.snapshots` and `trimming` have their guards. What fails is tried again
 later.
 """
@@ -12,22 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from paddock.log.etcd.calls import Calls
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import Cut, Manifest, ManifestReplacedError, read_manifest
+from paddock.log.etcd.pace import Pace
 from paddock.log.etcd.snapshots import upload
 from paddock.log.etcd.store import Store
-from paddock.log.etcd.trimming import due, trim
+from paddock.log.etcd.trimming import due, log_bytes_due, trim
 from paddock.log.interface import LogError
+from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import Membership
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.replication.replica import Replica
 from paddock.state.roster import Roster
-from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_name
+from paddock.storage.snapshots import SnapshotDamagedError, read_chunks, snapshot_name
 
 logger: Final = logging.getLogger(__name__)
 
@@ -51,6 +55,7 @@ class Duty:
         snapshotter: Snapshotter,
         folder: Path,
         membership: Membership,
+        meter: LogMeter,
         random_bytes: Callable[[int], bytes],
         wall_clock_ms: Callable[[], int],
         *,
@@ -71,15 +76,15 @@ class Duty:
         self._snapshotter = snapshotter
         self._folder = folder
         self._membership = membership
+        self._meter = meter
         self._random_bytes = random_bytes
         self._wall_clock_ms = wall_clock_ms
         self._compacts = compacts
         loop = asyncio.get_running_loop()
-        self._calls = Calls(loop.time)
+        self._pace = Pace()
+        self._calls = Calls(loop.time, pace=self._pace)
         # Where each snapshot stands that was begun, by its index; the last few.
         self._cuts: dict[int, Cut] = {}
-        # Records and bytes of the log that were applied since this server started.
-        self._first_index = replica.applied
         snapshotter.on_begun = self._note_cut
         self._task = loop.create_task(self._work())
 
@@ -91,6 +96,7 @@ class Duty:
     async def _work(self) -> None:
         while True:
             pause = _PAUSE
+            self._meter.mark()
             if self._membership.is_on_duty() and not self.is_in_doubt():
                 try:
                     await self._look()
@@ -117,20 +123,23 @@ class Duty:
             if self.manifest is not None:
                 await self._trim(self.manifest)
         if self._is_due():
-            self.wants_snapshot = False
-            self.manifest = await self._upload()
-            await self._trim(self.manifest)
+            try:
+                self.manifest = await self._upload_wanted()
+                await self._trim(self.manifest)
+            finally:
+                self._pace.end()
 
     def _is_due(self) -> bool:
         """Return whether it is time for a snapshot."""
         last, applied = self.manifest, self._replica.applied
         last_index, last_size = (0, 0) if last is None else (last.index, last.size)
         batches = applied - last_index
-        if self.wants_snapshot or due(self._log_bytes(batches), batches, last_size):
+        log_bytes = self._meter.bytes_behind(last_index)
+        if self.wants_snapshot or due(log_bytes, batches, last_size):
             return True
         # Trimming keeps what lies behind the last snapshot but one: it takes two to free all.
         trimmed = 0 if last is None or last.trimmed is None else last.trimmed.index
-        kept_bytes = self._log_bytes(applied - trimmed)
+        kept_bytes = self._meter.bytes_behind(trimmed)
         return self.is_pressed() and batches > 0 and kept_bytes > max(_WORTH_BYTES, last_size)
 
     def _check_room(self) -> None:
@@ -144,28 +153,34 @@ class Duty:
                 " nodes, or give etcd a larger quota"
             )
 
-    def _log_bytes(self, batches: int) -> int:
-        """Return how many bytes so many batches have, by what this server has applied."""
-        seen = max(self._replica.applied - self._first_index, 1)
-        return self._replica.applied_bytes * batches // seen
+    async def _upload_wanted(self) -> Manifest:
+        wanted, self.wants_snapshot = self.wants_snapshot, False
+        try:
+            return await self._upload()
+        except BaseException:
+            # It is still wanted; so is one that was asked for while this one was written.
+            self.wants_snapshot |= wanted
+            raise
 
     async def _upload(self) -> Manifest:
         self._check_room()
         begun = asyncio.get_running_loop().time()
         index = await self._snapshotter.take_now()
         cut = self._cuts.get(index) or self._cut_now(index)
-        path = self._folder / snapshot_name(index)
-        roster = self._roster
-        manifest = await upload(
-            self._store,
-            self._keys,
-            _read(path, index),
-            cut,
-            roster.rules,
-            self._random_bytes,
-            calls=self._calls,
-            time_ms=self._wall_clock_ms(),
-        )
+        # Opened at once: other snapshots may be taken before it is read, and this one be purged.
+        with _open(self._folder / snapshot_name(index)) as file:
+            size = os.fstat(file.fileno()).st_size
+            self._pace.begin(size, log_bytes_due(size), lambda: self._meter.bytes_behind(index))
+            manifest = await upload(
+                self._store,
+                self._keys,
+                _read(file, size, index),
+                cut,
+                self._roster.rules,
+                self._random_bytes,
+                calls=self._calls,
+                time_ms=self._wall_clock_ms(),
+            )
         seconds = asyncio.get_running_loop().time() - begun
         shown = {"index": index, "bytes": manifest.size, "seconds": seconds}
         logger.info("snapshot at %d in etcd: %d bytes in %.1f s", *shown.values(), extra=shown)
@@ -186,6 +201,7 @@ class Duty:
 
     def _note_cut(self, index: int) -> None:
         """Remember where a snapshot stands that begins now."""
+        self._meter.mark()
         roster = self._roster
         self._cuts[index] = Cut(
             roster.index,
@@ -205,15 +221,22 @@ class Duty:
         return self._cuts[index]
 
 
-async def _read(path: Path, index: int) -> AsyncIterator[bytes]:
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error}") from error
+
+
+async def _read(file: IO[bytes], size: int, index: int) -> AsyncIterator[bytes]:
     """Read a snapshot piece by piece, in a thread. Raises LogError."""
     loop = asyncio.get_running_loop()
-    pieces = read_snapshot(path, index)
+    pieces = read_chunks(file, size, index)
     try:
         while (piece := await loop.run_in_executor(None, _next, pieces)) is not None:
             yield piece
     except (OSError, SnapshotDamagedError) as error:
-        raise LogError(f"{path}: cannot be read: {error}") from error
+        raise LogError(f"{file.name}: cannot be read: {error}") from error
 
 
 def _next(pieces: Iterator[bytes]) -> bytes | None:

@@ -28,6 +28,19 @@ _MANIFEST_EVERY: Final = 5
 # What is kept free for leases and deletes: one in so many bytes of the quota.
 _RESERVED_SHARE: Final = 20
 
+# What is said when etcd is full.
+_FULL: Final = (
+    "clients' writes are refused, since etcd is full (NOSPACE): its database has %d bytes, of which"
+    " %d are in use, and may have %d (%s). Defragment etcd, or give it a larger quota; then disarm"
+    " its alarm"
+)
+_FULL_EARLY: Final = (
+    "clients' writes are refused, since etcd is full (NOSPACE): its database has %d bytes, of which"
+    " %d are in use, and paddock.etcdQuotaBytes says that it may have %d (%s). Either etcd's own"
+    " quota, its --quota-backend-bytes, is smaller: give both the same number. Or etcd was"
+    " defragmented, and its alarm is still on. Disarm it when there is room"
+)
+
 
 class EtcdWatch:
     """The room in etcd, and the snapshot in it, as this server knows them."""
@@ -87,11 +100,10 @@ class EtcdWatch:
             await asyncio.sleep(PAUSE)
 
     def _take(self, status: Status) -> None:
-        if self.status is not None and status.endpoint != self.status.endpoint:
-            logger.info(
-                "etcd is asked at %s now, and was at %s", status.endpoint, self.status.endpoint
-            )
-        self.status = status
+        before, self.status = self.status, status
+        if before is not None and status.endpoint != before.endpoint:
+            logger.info("etcd is asked at %s now, and was at %s", status.endpoint, before.endpoint)
+        was_full = before is not None and before.is_full
         was_tight = self.space.is_tight
         is_tight = self.space.update(status)
         self._pacing.restrain(TIGHT, is_tight)
@@ -101,7 +113,10 @@ class EtcdWatch:
             "quota_bytes": self.space.quota_bytes,
             "endpoint": status.endpoint,
         }
-        if is_tight and not was_tight:
+        if status.is_full and not was_full:
+            message = _FULL_EARLY if self.space.is_quota_doubtful(status) else _FULL
+            logger.error(message, *shown.values(), extra=shown)
+        elif is_tight and not was_tight:
             logger.error(
                 "clients' writes are refused, since etcd is nearly full: its database has %d bytes,"
                 " of which %d are in use, and may have %d (%s). Delete nodes; see whether"

@@ -3,6 +3,9 @@
 A server that was killed is still a member until it is deposed. Its successor replaces it at once,
 if the former one can surely not speak any more: the data folder is claimed by one process at a
 time, and is the same one, not a copy, here or on another machine.
+
+A boot is written down before its JOIN is sent, with the one that it is to replace: until the JOIN
+is applied, that one is the member.
 """
 
 from __future__ import annotations
@@ -41,22 +44,24 @@ class FormerBoot:
             # A copy has another number in the file system.
             self._machine += b"-%d" % folder.stat().st_ino
 
-    def read(self) -> bytes:
-        """Return the former boot; empty if there is none, or it may still speak."""
+    def read(self) -> list[bytes]:
+        """Return the former boots, the last one first; none if they may still speak."""
         if self._path is None or not self._machine:
-            return b""
+            return []
         try:
-            boot, machine = self._path.read_bytes().split()
-            return bytes.fromhex(boot.decode("ascii")) if machine == self._machine else b""
+            *boots, machine = self._path.read_bytes().split()
+            found = [bytes.fromhex(boot.decode("ascii")) for boot in boots]
         except (OSError, ValueError):
-            return b""
+            return []
+        return found if machine == self._machine else []
 
-    def write(self, boot: bytes) -> None:
-        """Write down the boot that begins."""
+    def write(self, boot: bytes, replaces: bytes = b"") -> None:
+        """Write down the boot that begins, and the one that it replaces."""
         if self._path is not None:
+            words = [boot.hex().encode(), replaces.hex().encode(), self._machine]
             # Without it a successor waits until the boot is deposed.
             with contextlib.suppress(OSError):
-                write_file(self._path, boot.hex().encode() + b" " + self._machine + b"\n", Disk())
+                write_file(self._path, b" ".join(words) + b"\n", Disk())
 
     def clear(self) -> None:
         """Forget the boot: it has left."""

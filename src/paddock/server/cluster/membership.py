@@ -1,12 +1,12 @@
-"""The membership of this server: it joins, renews its lease, deposes the silent, and starts again.
+"""The membership of this server: it joins, renews its lease, leaves, and starts again.
 
 A boot is one incarnation of a server in the log: eight random bytes. The rules:
 
-* A boot begins with a JOIN. The port opens when that is applied and the lease holds.
-* A batch renews the lease, and so an empty one is proposed when nothing else was for T/4.
-* A member that was silent for T is deposed: T since its last batch came here, and since we joined.
-  Members take turns by rank, so that usually one does it. The DEPOSE names the member's last batch,
-  and is void if there is a later one.
+* A boot begins with a JOIN. The port opens when that is applied and the lease holds. After a JOIN
+  that came too late, or was skipped, the next boot replaces the same member: this one was none.
+* A batch renews the lease, and so one is proposed each T/4 that states what our clock says
+  (`paddock.server.cluster.clocks`); an empty one, if that could not go.
+* A member that was silent for T is deposed (`paddock.server.cluster.silence`).
 * Without a lease we propose nothing but a JOIN. The boot ends: all connections are aborted, nothing
   of it is sent again, and a new boot joins, which replaces the former one at once.
 * A server that stops drains first, then leaves. Its sessions are handed on, and none is expired.
@@ -22,38 +22,42 @@ from typing import Final
 
 from paddock.log.interface import LogError, SharedLog
 from paddock.server.cluster.announcer import Announcer
+from paddock.server.cluster.clocks import Clocks
 from paddock.server.cluster.disputes import Disputes
 from paddock.server.cluster.former_boot import new_boot
-from paddock.server.cluster.shared_settings import lease_seconds
+from paddock.server.cluster.silence import Silence
 from paddock.server.connections.core import Core
 from paddock.server.replication.proposals import AwaitedOutcome, Submitter
 from paddock.server.replication.shared_records import SharedRecords
-from paddock.state.entry import DEPOSE, JOIN, LEAVE, RULES, Entry
+from paddock.state.entry import JOIN, LEAVE, RULES, Entry
 from paddock.state.roster import (
+    CLOCK_STATED,
     DEPOSED,
-    JOIN_AGE_MAX,
     JOINED,
     LEFT,
     REFUSED,
+    TOO_LATE,
     VOTED,
-    DeposeRequest,
-    JoinRequest,
-    Member,
     Roster,
     RosterChange,
 )
+from paddock.state.roster_bodies import JoinRequest
 
 logger: Final = logging.getLogger(__name__)
 
-# In shares of T: how often we look, when an idle server renews its lease at the next look, and how
-# much longer each member of a higher rank waits before it deposes another.
+# In shares of T: how often we look, when we renew our lease at the next look, and how long we wait
+# for a sign of life of others before we join.
 _LOOK: Final = 1 / 16
 _RENEWAL: Final = 1 / 4 - _LOOK
-_STAGGER: Final = 1 / 4
+_SIGN_OF_LIFE: Final = 1 / 2
 
 
 class JoinRefusedError(LogError):
-    """The service does not take this server in. Its text says why."""
+    """The service does not take this server in. Its text says why, and what to do."""
+
+
+class _JoinVoidError(LogError):
+    """A JOIN had no effect, but another one may."""
 
 
 class Membership:
@@ -69,8 +73,9 @@ class Membership:
         version: str,
         settings: str = "",
     ) -> None:
-        # Called with the boot that begins, before it is sent: its successor may replace it.
-        self.on_boot: Callable[[bytes], None] | None = None
+        # Called with the boot that begins, and the one that it replaces, before it is sent: one of
+        # the two is a member when its successor starts.
+        self.on_boot: Callable[[bytes, bytes], None] | None = None
         # Called when the service does not take us in again.
         self.on_refused: Callable[[LogError], None] | None = None
         # Called regularly while we are a member.
@@ -87,10 +92,6 @@ class Membership:
         self.number = 0
         self._boot = b""
         self._joined: asyncio.Future[None] | None = None
-        self._joined_at = 0.0
-        # When each member's last batch came, and when we last proposed to depose one.
-        self._heard: dict[bytes, float] = {}
-        self._deposing: dict[bytes, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
         self._stopping = False
@@ -102,10 +103,14 @@ class Membership:
         self._lost_at = 0.0
         # Since when the work that one server does for all is ours; None while it is not.
         self._on_duty_since: float | None = None
-        self.announcer = Announcer(self._roster, settings, core.wall_clock_ms)
+        self.announcer = Announcer(self.roster, settings)
+        self.clocks = Clocks(
+            self.roster, self._lease, core.wall_clock_ms, self._propose, self.announcer.name
+        )
+        self.silence = Silence(self.roster, self._lease, self._propose, self.announcer.name)
         assert core.proposer.pacing is not None
         self.disputes = Disputes(
-            self._roster,
+            self.roster,
             core.proposer.pacing,
             records.digest_at,
             self._propose_soon,
@@ -117,7 +122,7 @@ class Membership:
 
     async def join(self, replaces: bytes = b"") -> None:
         """Join the service; return when we are a member and have a lease. Raises LogError."""
-        await self._join(replaces)
+        await self._join(replaces, is_start=True)
         self._look_later()
 
     async def leave(self) -> bool:
@@ -154,7 +159,7 @@ class Membership:
 
     def is_on_duty(self) -> bool:
         """Return whether the work that one server does for all is ours."""
-        duty = self._roster.duty()
+        duty = self.roster.duty()
         return self.number != 0 and duty is not None and duty.number == self.number
 
     def duty_seconds(self) -> float:
@@ -162,12 +167,8 @@ class Membership:
         since = self._on_duty_since
         return 0.0 if since is None else self._lease.now() - since
 
-    def silent_seconds(self, boot: bytes) -> float:
-        """Return for how long no batch of a member has come: since we joined, at most."""
-        return self._lease.now() - max(self._heard.get(boot, 0.0), self._joined_at)
-
     @property
-    def _roster(self) -> Roster:
+    def roster(self) -> Roster:
         roster = self._core.machine.roster
         assert roster is not None
         return roster
@@ -175,30 +176,45 @@ class Membership:
     # What the records tell, in the middle of a batch.
 
     def heard(self, boot: bytes, index: int) -> None:
-        self._heard[boot] = self._lease.now()
+        self.silence.heard(boot)
 
     def changed(self, change: RosterChange) -> None:
-        if change.kind == JOINED:
-            # Its JOIN is its first batch: when that came out of the log, it was no member yet.
-            self._heard[change.boot] = self._lease.now()
-        if change.kind == JOINED and change.boot == self._boot:
-            self.number, self._joined_at = change.number, self._lease.now()
-            self.disputes.boot = change.boot
-            self._core.lifecycle.adopt(change.number)
-            self._settle(None)
-        elif change.kind == REFUSED and change.boot == self._boot:
-            self._settle(JoinRefusedError(change.reason))
-        elif change.kind in (LEFT, DEPOSED):
-            self._gone(change)
-        elif change.kind == VOTED:
+        kind, is_ours = change.kind, change.boot == self._boot
+        if kind == VOTED:
             assert change.ballot is not None
             self.disputes.voted(change.boot, change.ballot)
             return
+        if kind in (JOINED, CLOCK_STATED) and not is_ours:
+            self.clocks.stated(change)
+        if kind == CLOCK_STATED:
+            return
+        if kind == JOINED:
+            # Its JOIN is its first batch: when that came out of the log, it was no member yet.
+            self.silence.heard(change.boot)
+        if kind in (LEFT, DEPOSED):
+            self._gone(change)
+        elif kind == JOINED and is_ours:
+            self._admitted(change)
+        elif kind == REFUSED and is_ours:
+            self._settle(JoinRefusedError(f"the JOIN of this server was refused: {change.reason}"))
+        elif kind == TOO_LATE and is_ours:
+            self._settle(_JoinVoidError(change.reason))
         self._note_duty()
-        self.announcer.tell(change, self.number, is_ours=change.boot == self._boot)
+        self.announcer.tell(change, self.number, is_ours=is_ours)
 
     def differs(self, boot: bytes, index: int) -> None:
         self.disputes.differs(boot, index)
+
+    def passed_over(self, index: int) -> None:
+        self._settle(_JoinVoidError(f"batch {index} is skipped, as it was decided"))
+
+    def _admitted(self, change: RosterChange) -> None:
+        self.number = change.number
+        self.silence.joined()
+        self.clocks.joined()
+        self.disputes.joined(change.boot)
+        self._core.lifecycle.adopt(change.number)
+        self._settle(None)
 
     def _note_duty(self) -> None:
         if not self.is_on_duty():
@@ -207,9 +223,9 @@ class Membership:
             self._on_duty_since = self._lease.now()
 
     def _gone(self, change: RosterChange) -> None:
-        self._heard.pop(change.boot, None)
-        self._deposing.pop(change.boot, None)
-        self.disputes.gone(change.boot)
+        self.silence.gone(change.boot)
+        self.clocks.gone(change.boot)
+        self.disputes.gone(change.boot, change.successor)
         if self.number and change.number == self.number:
             # At once: nothing may be sent any more.
             self._lease.end()
@@ -218,9 +234,12 @@ class Membership:
         elif self.number and change.heir == self.number:
             self._core.lifecycle.adopt(self.number)
 
+    def _propose(self, entry: Entry) -> None:
+        self._core.proposer.submit(entry, Submitter())
+
     def _propose_soon(self, entry: Entry) -> None:
         """Propose an entry when the batch is through that is being applied."""
-        self._loop.call_soon(self._core.proposer.submit, entry, Submitter())
+        self._loop.call_soon(self._propose, entry)
 
     def _settle(self, error: LogError | None) -> None:
         joined, self._joined = self._joined, None
@@ -232,18 +251,24 @@ class Membership:
 
     # Joining.
 
-    async def _join(self, replaces: bytes) -> None:
+    async def _join(self, replaces: bytes, *, is_start: bool = False) -> None:
         self.is_joining = True
         try:
-            while not (await self._begin_boot(replaces) and await self._await_lease()):
-                replaces = self._boot
+            if is_start:
+                await self.clocks.check(replaces, self._lease.seconds * _SIGN_OF_LIFE)
+                self._check_log()
+            while True:
+                if await self._begin_boot(replaces):
+                    if await self._await_lease():
+                        return
+                    replaces = self._boot
         finally:
             self.is_joining = False
 
     async def _await_lease(self) -> bool:
         """Wait until the lease holds: it may have taken longer than that to come here.
 
-        Returns False if we are no member any more. Raises LogError if the log is followed no more.
+        Returns False if we are no member any more. Raises LogError.
         """
         self._check_log()
         self._core.proposer.resume()
@@ -258,28 +283,35 @@ class Membership:
             raise self._failure
 
     def fail(self, error: LogError) -> None:
-        """End the joining, which raises the error: the log is followed no more."""
+        """End the joining, which raises the error: this state follows the log no more."""
         self._failure = error
+        # What is in flight may still come out, and has no submitter any more.
+        self._records.boot = b""
+        self._log.withdraw()
         self._core.proposer.abandon()
+        # Nothing more of this state is told: it may be wrong, or that of another history.
+        self._core.is_read_only = False
+        self._abort_connections()
         self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
         """Propose a JOIN under a new name, and wait for it. Raises JoinRefusedError.
 
-        Returns False if it came out of the log so late that it was void.
+        Returns False if it was void, so that another one is needed.
         """
         core, records = self._core, self._records
         self._boot = boot = new_boot(self._roster, self._random_bytes)
         if self.on_boot is not None:
-            self.on_boot(boot)
+            self.on_boot(boot, replaces)
         self.number = 0
+        # The boot before may have ended while we joined: its sessions are with others.
+        core.lifecycle.release()
         self._joined = joined = self._loop.create_future()
         self._log.begin(boot)
         self._lease.begin()
         records.boot = boot
-        applied = core.replica.applied
         request = JoinRequest(
-            applied,
+            core.replica.applied,
             RULES,
             core.config.advertise or "",
             self._settings,
@@ -290,9 +322,8 @@ class Membership:
         core.proposer.join(Entry(JOIN, request.encode()))
         try:
             await joined
-        except JoinRefusedError:
-            if core.replica.applied - applied <= JOIN_AGE_MAX:
-                raise
+        except _JoinVoidError as error:
+            logger.warning("the JOIN of this server had no effect, and is proposed anew: %s", error)
             return False
         return True
 
@@ -308,37 +339,14 @@ class Membership:
             if self._lease.is_over():
                 self.lose("its lease is over: no batch of it came out of the log in time")
             else:
-                if self._core.proposer.idle_seconds() >= self._lease.seconds * _RENEWAL:
+                pause = self._lease.seconds * _RENEWAL
+                self.clocks.look(pause)
+                if self._core.proposer.idle_seconds() >= pause:
                     self._core.proposer.renew()
-                self._look_at_others()
+                self.silence.look(self.number)
                 if self.on_look is not None:
                     self.on_look()
         self._look_later()
-
-    def _look_at_others(self) -> None:
-        now, seconds = self._lease.now(), self._lease.seconds
-        for member in self._roster.members.values():
-            if member.number == self.number:
-                continue
-            silent = self.silent_seconds(member.boot)
-            lease = lease_seconds(member.settings, seconds)
-            patience = lease * (1 + _STAGGER * self._rank(member))
-            if silent >= patience and now - self._deposing.get(member.boot, 0.0) >= seconds:
-                self._deposing[member.boot] = now
-                logger.warning(
-                    "%s has been silent for %.1f s, and is to be deposed",
-                    self.announcer.name(member.number),
-                    silent,
-                    extra={"member": member.number, "seconds": silent},
-                )
-                body = DeposeRequest(member.boot, member.last_index).encode()
-                self._core.proposer.submit(Entry(DEPOSE, body), Submitter())
-
-    def _rank(self, silent: Member) -> int:
-        """Return how many members come before us who may depose this one."""
-        return sum(
-            one.number < self.number and one is not silent for one in self._roster.members.values()
-        )
 
     # Outages.
 
@@ -362,12 +370,13 @@ class Membership:
         self._lease.end()
         self.number = 0
         self._records.boot = b""
-        self.disputes.forget()
+        self.disputes.suspend()
         self._log.withdraw()
         self._abort_connections()
         core.proposer.abandon()
         core.lifecycle.release()
-        core.is_read_only = core.config.read_only_mode_enabled
+        # Not for good: the state may be wrong, or that of another history.
+        core.is_read_only = core.config.read_only_mode_enabled and not for_good
         if not for_good and not core.replica.is_dead():
             self._return = self._loop.create_task(self._come_back())
 

@@ -9,7 +9,7 @@ An empty service would be served in its place, so the server refuses to start.
 
 A local snapshot that the log knows nothing of means that etcd was restored from an older backup.
 Clients have seen zxids that would be used again. So the server refuses to start, unless the service
-has begun a new epoch since (`paddock cluster epoch`).
+has begun a new epoch since (`paddock cluster epoch`); then the snapshots are set aside.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from paddock.log.etcd.calls import UNPACED, Calls
 from paddock.log.etcd.etcd_log import EtcdLog
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.manifest import (
@@ -55,6 +56,7 @@ class SharedStart:
         random_bytes: Callable[[int], bytes],
         make_replica: Callable[[Replay], Replica],
         cache: SnapshotStore,
+        calls: Calls = UNPACED,
     ) -> None:
         self.store = store
         self.keys = keys
@@ -63,6 +65,8 @@ class SharedStart:
         self._random_bytes = random_bytes
         self._make_replica = make_replica
         self._cache = cache
+        # How etcd is asked first.
+        self._calls = calls
 
     async def load(self) -> tuple[Replica, SharedRecords]:
         """Return a replica that follows the log, and has all that was committed before the call.
@@ -72,7 +76,9 @@ class SharedStart:
         cached = self._cached_state()
         if cached is not None:
             await self._check_service(cached)
-        service = await find_or_create_service(self.store, self.keys, self._random_bytes)
+        service = await find_or_create_service(
+            self.store, self.keys, self._random_bytes, self._calls
+        )
         if cached is None:
             return await self._load_stored(service.id)
         try:
@@ -85,6 +91,9 @@ class SharedStart:
             if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):
                 raise
             logger.warning("the snapshot in the data folder is of an earlier epoch, and not used")
+            # Their indices may be above those of the log as it is now. A purge would take them for
+            # newer than each snapshot to come.
+            self._cache.set_aside()
             return replica, records
 
     async def _load_stored(self, service: bytes) -> tuple[Replica, SharedRecords]:
@@ -131,7 +140,7 @@ class SharedStart:
 
     async def _check_service(self, cached: StateMachine) -> None:
         """Refuse a cache that is not of the service in etcd."""
-        service = await find_service(self.store, self.keys)
+        service = await find_service(self.store, self.keys, self._calls)
         assert cached.roster is not None
         if service is None or service.id != cached.roster.service:
             found = "is none" if service is None else "is another one"

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
-
-from paddock.errors import OK
 from paddock.log.etcd.figures import LogFigures
-from paddock.log.interface import LogError
 from paddock.server.cluster.etcd_watch import EtcdWatch
+from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import Membership
 from paddock.server.connections.core import Core
 from paddock.server.replication.cluster_view import ClusterView, LogView, MemberView
 from paddock.server.replication.pacing import LAG_MAX
-from paddock.server.replication.proposals import AwaitedOutcome
-from paddock.state.entry import FORGET, RAISE_RULES, RULES, Entry
-from paddock.state.roster import Roster, forget_body, rules_body
-
-# How long an operator waits for what was proposed, in seconds.
-OUTCOME_TIMEOUT: Final = 10.0
+from paddock.state.roster import Roster
 
 
 class ServiceView(ClusterView):
     """The view of one server that shares a log in etcd."""
 
     def __init__(
-        self, core: Core, membership: Membership, figures: LogFigures, etcd: EtcdWatch
+        self,
+        core: Core,
+        membership: Membership,
+        figures: LogFigures,
+        etcd: EtcdWatch,
+        meter: LogMeter,
     ) -> None:
         self._core = core
         self._membership = membership
         self._figures = figures
         self._etcd = etcd
-        self._first_index = core.replica.applied
+        self._meter = meter
 
     def number(self) -> int:
         return self._membership.number
@@ -53,26 +49,18 @@ class ServiceView(ClusterView):
     def rules(self) -> int:
         return self._roster.rules
 
-    def addresses(self) -> list[str]:
-        return list(self._roster.addresses)
-
     def members(self) -> list[MemberView]:
         membership, lease = self._membership, self._core.lease
         assert lease is not None
         duty = self._roster.duty()
         found = []
         for member in self._roster.members.values():
-            silent = membership.silent_seconds(member.boot)
+            silent = membership.silence.seconds(member.boot)
             found.append(
                 MemberView(
                     member.number,
-                    member.boot,
                     member.address,
-                    member.version,
-                    member.settings,
-                    member.rules_max,
                     member.lag,
-                    silent,
                     is_on_duty=member is duty,
                     is_ours=member.number == membership.number,
                     is_synced=member.lag <= LAG_MAX and silent < lease.seconds / 2,
@@ -84,8 +72,7 @@ class ServiceView(ClusterView):
         replica, figures, etcd = self._core.replica, self._figures, self._etcd
         manifest, status = etcd.manifest, etcd.status
         trimmed = None if manifest is None else manifest.trimmed
-        records = figures.last_index - (0 if trimmed is None else trimmed.index)
-        seen = max(replica.applied - self._first_index, 1)
+        trimmed_index = 0 if trimmed is None else trimmed.index
         return LogView(
             applied=replica.applied,
             last_index=figures.last_index,
@@ -93,13 +80,11 @@ class ServiceView(ClusterView):
             reopenings=figures.reopenings,
             page_reads=figures.page_reads,
             errors=figures.errors,
-            last_error=figures.last_error,
-            records=records,
-            bytes=replica.applied_bytes * records // seen,
+            records=figures.last_index - trimmed_index,
+            bytes=self._meter.bytes_behind(trimmed_index),
             snapshot_index=0 if manifest is None else manifest.index,
             snapshot_bytes=0 if manifest is None else manifest.size,
             snapshot_age_seconds=etcd.snapshot_age_seconds(),
-            endpoint="" if status is None else status.endpoint,
             database_bytes=0 if status is None else status.database_bytes,
             used_bytes=0 if status is None else status.used_bytes,
             quota_bytes=etcd.space.quota_bytes,
@@ -107,37 +92,8 @@ class ServiceView(ClusterView):
             is_full=figures.is_full or (status is not None and status.is_full),
         )
 
-    async def finalize(self) -> tuple[int, bool]:
-        if self._roster.rules >= RULES:
-            return self._roster.rules, False
-        await self._propose(Entry(RAISE_RULES, rules_body(RULES)))
-        return self._roster.rules, True
-
-    async def forget(self, address: str) -> None:
-        await self._propose(Entry(FORGET, forget_body(address)))
-
     @property
     def _roster(self) -> Roster:
         roster = self._core.machine.roster
         assert roster is not None
         return roster
-
-    async def _propose(self, entry: Entry) -> None:
-        """Have the service decide on an entry; return when it has agreed. Raises LogError."""
-        if not self._core.is_open:
-            raise LogError("this server is out of service now: ask another one, or ask again later")
-        waiting = AwaitedOutcome()
-        self._core.proposer.submit(entry, waiting)
-        try:
-            async with asyncio.timeout(OUTCOME_TIMEOUT):
-                outcome = await waiting.wait()
-        except TimeoutError:
-            outcome = None
-        if outcome is None:
-            raise LogError(
-                "it is not known whether this was carried out: nothing came out of the log in"
-                f" {OUTCOME_TIMEOUT:.0f} s. See with paddock cluster status, and ask again;"
-                " that does no harm"
-            )
-        if outcome.error != OK:
-            raise LogError(outcome.body.decode(errors="replace") or f"code {outcome.error}")

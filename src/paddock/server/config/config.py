@@ -208,7 +208,7 @@ class ServerConfig:
         "",
         "paddock.etcdUser",
         text("the name of a user", "NAME"),
-        "The user of etcd, if it asks for one.",
+        "The user of etcd, if it asks for one. The password is in PADDOCK_ETCD_PASSWORD alone.",
         default_text="none",
     )
     # Not an option: others see the arguments of a process.
@@ -561,6 +561,9 @@ class ServerConfig:
             object.__setattr__(self, "port", DEFAULT_PORT)
         self._check_tls()
         self._check_shared_log()
+        if self.shared_log is not None:
+            # There is no other log. A zoo.cfg of an ensemble may name the folder of Apache's.
+            object.__setattr__(self, "data_log_directory", None)
         if self.min_session_timeout_ms == _FROM_TICK:
             object.__setattr__(self, "min_session_timeout_ms", 2 * self.tick_time_ms)
         if self.max_session_timeout_ms == _FROM_TICK:

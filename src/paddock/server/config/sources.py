@@ -42,6 +42,13 @@ _WHAT_HELPS: Final = (
     " with --standalone (paddock.standalone=true)"
 )
 
+# Settings that have no effect without a log in etcd, and with one. `syncLimit` is in every zoo.cfg.
+_ONLY_SHARED: Final = (
+    *("advertise", "etcd_ca_file", "etcd_cert_file", "etcd_key_file", "etcd_user"),
+    *("etcd_password", "etcd_quota_bytes"),
+)
+_ONLY_ALONE: Final = ("data_log_directory",)
+
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS if setting.key}
 _BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
 _BY_OPTION: Final = {setting.option: setting for setting in SETTINGS if setting.option}
@@ -100,8 +107,13 @@ class Settings:
 
     def config(self) -> ServerConfig:
         """Return the configuration; raise ConfigError if its values contradict each other."""
-        if not self._values.get("standalone") and self._values.get("shared_log") is None:
+        is_shared = self._values.get("shared_log") is not None
+        if not self._values.get("standalone") and not is_shared:
             self._servers.check()
+        if is_shared:
+            self._warn_of_unused(_ONLY_ALONE, "the log is in etcd")
+        else:
+            self._warn_of_unused(_ONLY_SHARED, "there is no log in etcd (--log)")
         try:
             return ServerConfig(**self._values)
         except ConfigError as error:
@@ -113,6 +125,13 @@ class Settings:
             if not origins:
                 raise
             raise ConfigError(f"{origins[-1]}: {error}") from None
+
+    def _warn_of_unused(self, fields: tuple[str, ...], reason: str) -> None:
+        self.warnings += [
+            f"{self._origins[field]} is not used: {reason}"
+            for field in fields
+            if self._values.get(field) is not None
+        ]
 
     def _take(self, setting: Setting, where: str, text: str) -> None:
         origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"

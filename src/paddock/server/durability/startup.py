@@ -121,6 +121,24 @@ class Restored:
     index: int = 0
     zxid: int = -1
 
+    def tell(self, seconds: float) -> None:
+        """Log what was loaded, and in how many seconds."""
+        machine = self.replay.machine
+        shown = {
+            "nodes": len(machine.tree),
+            "sessions": len(machine.sessions.by_id),
+            "zxid": machine.zxid,
+            "seconds": seconds,
+            "snapshot": self.index,
+            "replayed": self.replay.entries,
+        }
+        logger.info(
+            "loaded %d nodes and %d sessions at zxid 0x%x in %.2f s: the snapshot at %d and %d"
+            " entries of the log",
+            *shown.values(),
+            extra=shown,
+        )
+
 
 def restore_newest(log: Log, store: SnapshotStore | None) -> Restored:
     """Load the newest snapshot, if the log reaches beyond it and nothing newer is missing.

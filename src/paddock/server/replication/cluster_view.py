@@ -15,17 +15,10 @@ class MemberView:
 
     # Its join number.
     number: int
-    boot: bytes
     # Where clients reach it; empty if it does not say so.
     address: str
-    version: str
-    settings: str
-    # The highest rules that it knows.
-    rules_max: int
     # How many records its state was behind when its last batch arrived.
     lag: int
-    # For how many seconds nothing of it has come out of the log here.
-    silent_seconds: float
     is_on_duty: bool
     # Whether it is this server.
     is_ours: bool
@@ -45,9 +38,8 @@ class LogView:
     # How often the watch was opened again, and how often records were read in pages.
     reopenings: int
     page_reads: int
-    # Calls of etcd that failed, and what the last one said.
+    # Calls of etcd that failed.
     errors: int
-    last_error: str
     # Records and, roughly, bytes that etcd holds of the log.
     records: int
     bytes: int
@@ -57,7 +49,6 @@ class LogView:
     snapshot_bytes: int
     snapshot_age_seconds: float
     # The database of the etcd member that is used; 0 if it has not been asked yet.
-    endpoint: str
     database_bytes: int
     used_bytes: int
     quota_bytes: int
@@ -102,21 +93,6 @@ class ClusterView:
         """Return all members, in the order of their join numbers."""
         raise NotImplementedError
 
-    def addresses(self) -> list[str]:
-        """Return the addresses of all servers in /zookeeper/config, in its order."""
-        raise NotImplementedError
-
     def log(self) -> LogView:
         """Return how the log is doing."""
-        raise NotImplementedError
-
-    async def finalize(self) -> tuple[int, bool]:
-        """Raise the rules to the highest that this version knows.
-
-        Returns the rules of the service, and whether they were lower before. Raises LogError.
-        """
-        raise NotImplementedError
-
-    async def forget(self, address: str) -> None:
-        """Have a server that is no member listed no more. Raises LogError."""
         raise NotImplementedError

@@ -29,6 +29,7 @@ from typing import Final
 from paddock.log.interface import Log, Record
 from paddock.server.replication.notices import Notices
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
+from paddock.server.replication.sharing import Sharing
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
@@ -62,38 +63,6 @@ class SessionListener:
         `is_ours` says whether this server proposed the entry; the submitter may be gone all the
         same.
         """
-
-
-class Sharing:
-    """What a replica must know if several servers share its log."""
-
-    def open(self, batch: PendingBatch, proposals: Proposals, now: float) -> None:
-        """Fill in what a record releases, and claim our own. Raises LogCorruptError."""
-        raise NotImplementedError
-
-    def applied(self, index: int) -> None:
-        """Take the news that all that a record has released is applied."""
-        raise NotImplementedError
-
-    def entry_applied(self) -> None:
-        """Take the news that an entry is applied, which may have changed the roster."""
-        raise NotImplementedError
-
-    def is_settled(self) -> bool:
-        """Return whether nothing is held."""
-        raise NotImplementedError
-
-    def digest(self) -> int:
-        """Return the digest of the whole state."""
-        raise NotImplementedError
-
-    def rules(self) -> int:
-        """Return the rules under which entries are proposed now."""
-        raise NotImplementedError
-
-    def sending(self, number: int) -> None:
-        """Take the news that a batch of ours is about to be sent for the first time."""
-        raise NotImplementedError
 
 
 class Replica:
@@ -246,6 +215,8 @@ class Replica:
         self._told.clear()
         self._between = []
         self.proposals.stop()
+        if self.sharing is not None:
+            self.sharing.given_up()
         self._wake()
         assert self.on_fatal is not None
         self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

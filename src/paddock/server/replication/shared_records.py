@@ -9,7 +9,8 @@ before, is void; one that came out before its predecessor is held. The rules:
   batch. Our own have their submitters; they are claimed when they are applied, so a proposal counts
   as in flight until then.
 * A record without a payload was decided to be passed over (`paddock cluster skip`): it has no
-  effect, and its number counts.
+  effect, and its number counts. If it is the JOIN of this server, there is no member whose number
+  counts, and another JOIN is needed.
 * The state between two records is remembered by its digest. A foreign batch names the one that its
   proposer had. If they differ, one of the two states is wrong, and the members vote
   (`paddock.server.cluster.disputes`).
@@ -24,24 +25,21 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from paddock.log.interface import LogError, Position, Record
-from paddock.protocol.jute import DecodeError
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
-from paddock.server.replication.replica import Replica, Sharing
-from paddock.state.access import Identities
-from paddock.state.entry import RULES, Batch, Entry
+from paddock.server.replication.replica import Replica
+from paddock.server.replication.sharing import Sharing
+from paddock.state.entry import RULES, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster import Roster, RosterChange
-from paddock.storage.replay import UnreadableBatchError
+from paddock.storage.cluster.shared_batches import SharedBatches
 
 logger: Final = logging.getLogger(__name__)
 
-# How many digests are remembered.
-DIGESTS_MAX: Final = 4_096
-# How many bytes of records may wait to be applied.
+# How many bytes of records may wait to be applied; and what each takes besides its payload. Most
+# are small if the servers idle, and there may be a million of them.
 WAITING_BYTES_MAX: Final = 64 << 20
-# How many sets of identities are remembered once they are decoded.
-_KNOWN_MAX: Final = 1_000
+RECORD_BYTES: Final = 1 << 10
 
 
 class RosterListener(Protocol):
@@ -55,6 +53,9 @@ class RosterListener(Protocol):
 
     def differs(self, boot: bytes, index: int) -> None:
         """Take the news that a member had another state at an index than this server."""
+
+    def passed_over(self, index: int) -> None:
+        """Take the news that the JOIN of this server was to be skipped, at an index."""
 
 
 class SharedRecords(Sharing):
@@ -76,8 +77,7 @@ class SharedRecords(Sharing):
         self._replica = replica
         self._machine: StateMachine = replica.machine
         self._roster = roster
-        self._digests: dict[int, int] = {roster.index: self._machine.shared_digest()}
-        self._known: dict[bytes, Identities] = {}
+        self._batches = SharedBatches(roster.index, self._machine.shared_digest())
         # Bytes that wait to be applied, and who waits until they are fewer.
         self._waiting_bytes = 0
         self._room: asyncio.Future[None] | None = None
@@ -94,7 +94,7 @@ class SharedRecords(Sharing):
     # What the log calls.
 
     def committed(self, record: Record) -> None:
-        self._waiting_bytes += len(record.payload)
+        self._waiting_bytes += len(record.payload) + RECORD_BYTES
         self._replica.hear_shared(record)
 
     async def room(self) -> None:
@@ -113,7 +113,7 @@ class SharedRecords(Sharing):
         record = batch.record
         assert record is not None
         assert record.server is not None
-        self._waiting_bytes -= len(record.payload)
+        self._waiting_bytes -= len(record.payload) + RECORD_BYTES
         batch.record = None
         boot = record.server
         released = self._roster.take(
@@ -127,6 +127,8 @@ class SharedRecords(Sharing):
         batch.size = sum([len(payload) for _, payload, _ in released])
         if released:
             self._machine.begin_batch(boot)
+        elif batch.is_ours and not record.payload and member is None and self.members is not None:
+            self.members.passed_over(record.index)
         for number, payload, index in released:
             if not batch.is_ours:
                 if payload:
@@ -142,17 +144,22 @@ class SharedRecords(Sharing):
                     submitter.abort()
 
     def applied(self, index: int) -> None:
-        self._digests[index] = self._machine.shared_digest()
-        if len(self._digests) > DIGESTS_MAX:
-            del self._digests[next(iter(self._digests))]
+        self._batches.applied(index, self._machine.shared_digest())
         if self._numbers:
             numbers, self._numbers = self._numbers, []
             for number in numbers:
                 self.lease.applied(number)
-        if self._room is not None and self._waiting_bytes <= WAITING_BYTES_MAX:
-            room, self._room = self._room, None
-            if not room.done():
-                room.set_result(None)
+        if self._waiting_bytes <= WAITING_BYTES_MAX:
+            self._make_room()
+
+    def given_up(self) -> None:
+        # What waits is never applied. The log is read to where that is noticed.
+        self._make_room()
+
+    def _make_room(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
 
     def entry_applied(self) -> None:
         change = self._machine.take_roster_change()
@@ -168,33 +175,20 @@ class SharedRecords(Sharing):
         return self._machine.shared_digest()
 
     def rules(self) -> int:
-        # Before the first member joins there are none.
-        return self._roster.rules or RULES
+        # Before the first member joins there are none. If we do not know them, we are refused.
+        return min(self._roster.rules or RULES, RULES)
 
     def sending(self, number: int) -> None:
         self.lease.sending(number)
 
     def digest_at(self, index: int) -> int | None:
         """Return the digest of the state after a record; None if it is not known any more."""
-        return self._digests.get(index)
+        return self._batches.digest_at(index)
 
     def _decode(self, index: int, boot: bytes, payload: bytes) -> list[Entry]:
         """Decode a batch and compare its digest. Raises LogCorruptError."""
-        if not payload:
-            # No batch is this short: the operator had the log skip it.
-            return []
-        try:
-            batch = Batch.decode(payload, self._known)
-        except DecodeError as error:
-            raise UnreadableBatchError(
-                f"batch {index} of the log cannot be read: {error}; it was written by another"
-                " version of Paddock. Start that version; or, if no version can read it, have it"
-                f" passed over: paddock cluster skip {index}"
-            ) from error
-        if len(self._known) > _KNOWN_MAX:
-            self._known.clear()
-        expected = self._digests.get(batch.digest_index)
-        if expected is not None and expected != batch.digest:
+        batch = self._batches.decode(index, payload)
+        if self._batches.differs(batch):
             self._tell_difference(index, boot, batch.digest_index)
         return batch.entries
 

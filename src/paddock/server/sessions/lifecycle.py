@@ -177,6 +177,10 @@ class _Expiry(Submitter):
     def refuse(self, entry: Entry, code: int) -> None:
         self._live_on()
 
+    def abort(self) -> None:
+        # It has no outcome, or that could not be told: if the session is there, it lives.
+        self._live_on()
+
     def _live_on(self) -> None:
         """Track the session again, unless it is gone, or was attached in the meantime."""
         liveness = self._liveness

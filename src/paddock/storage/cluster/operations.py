@@ -14,7 +14,8 @@ from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, Record
 from paddock.state.entry import DEPOSE, EPOCH, FORGET, RAISE_RULES, RULES
-from paddock.state.roster import DeposeRequest, Member, forget_body, rules_body
+from paddock.state.roster import Member
+from paddock.state.roster_bodies import DeposeRequest, forget_body, rules_body
 from paddock.storage.cluster.shared_state import load_service
 from paddock.storage.cluster.visitor import Caller, NotAllowedError, Visitor
 

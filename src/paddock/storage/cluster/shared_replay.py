@@ -10,18 +10,10 @@ It is what servers do while they serve, one record at once, and nobody waits for
 
 from __future__ import annotations
 
-from typing import Final
-
 from paddock.log.interface import LogCorruptError, Record
-from paddock.protocol.jute import DecodeError
-from paddock.state.access import Identities
-from paddock.state.entry import Batch
 from paddock.state.machine import Outcome, StateMachine
-from paddock.storage.replay import OtherStateError, UnreadableBatchError
-
-# How many digests of earlier states are kept, and how many sets of identities.
-_DIGESTS_MAX: Final = 4_096
-_KNOWN_MAX: Final = 1_000
+from paddock.storage.cluster.shared_batches import SharedBatches
+from paddock.storage.replay import OtherStateError
 
 
 class SharedReplay:
@@ -32,9 +24,7 @@ class SharedReplay:
         self.machine = machine
         self.roster = machine.roster
         self._skipped = skipped
-        # By index, of the last states.
-        self._digests = {self.roster.index: machine.shared_digest()}
-        self._known: dict[bytes, Identities] = {}
+        self._batches = SharedBatches(self.roster.index, machine.shared_digest())
 
     def apply(self, record: Record) -> list[tuple[int, list[Outcome]]]:
         """Apply the next record; return what it has released, as numbers and outcomes.
@@ -50,26 +40,15 @@ class SharedReplay:
         if released:
             self.machine.begin_batch(record.server)
         applied = [(number, self._apply(at, payload)) for number, payload, at in released]
-        self._digests[index] = self.machine.shared_digest()
-        if len(self._digests) > _DIGESTS_MAX:
-            del self._digests[next(iter(self._digests))]
+        self._batches.applied(index, self.machine.shared_digest())
         return applied
 
     def _apply(self, index: int, payload: bytes) -> list[Outcome]:
         if not payload:
             # Skipped, here or by the log.
             return []
-        try:
-            batch = Batch.decode(payload, self._known)
-        except DecodeError as error:
-            raise UnreadableBatchError(
-                f"batch {index} cannot be read: {error}; it was written by another version of"
-                " Paddock"
-            ) from error
-        if len(self._known) > _KNOWN_MAX:
-            self._known.clear()
-        expected = self._digests.get(batch.digest_index)
-        if expected is not None and expected != batch.digest:
+        batch = self._batches.decode(index, payload)
+        if self._batches.differs(batch):
             raise OtherStateError(
                 f"batch {index}: its server had another state at {batch.digest_index} than"
                 " replaying the log gives here. Keep the data folders and report it"

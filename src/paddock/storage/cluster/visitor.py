@@ -23,7 +23,8 @@ from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, Position, Record, SharedListener
 from paddock.state.entry import JOIN, LEAVE, RULES, Batch, Entry
 from paddock.state.machine import Outcome
-from paddock.state.roster import JoinRequest, Member
+from paddock.state.roster import Member
+from paddock.state.roster_bodies import JoinRequest
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.cluster.shared_state import SharedState
 
@@ -35,6 +36,10 @@ class NotAllowedError(LogError):
     """The service has refused an entry, and says why."""
 
 
+class SkippedError(LogError):
+    """An operator has decided that a batch of the visitor's is skipped: it has no effect."""
+
+
 class DeposedError(LogError):
     """The servers took the visitor for dead, since it was silent for too long.
 
@@ -44,11 +49,10 @@ class DeposedError(LogError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who visits: eight random bytes, what others are told, and what its clock says."""
+    """Who visits: eight random bytes, and what others are told."""
 
     boot: bytes
     version: str
-    time_ms: int
 
 
 class Visitor(SharedListener):
@@ -100,25 +104,29 @@ class Visitor(SharedListener):
 
     @contextlib.asynccontextmanager
     async def membership(self) -> AsyncIterator[None]:
-        """Join, and leave at the end of the scope. Raises NotAllowedError, LogError."""
+        """Join, and leave at the end of the scope.
+
+        Raises NotAllowedError, SkippedError, LogError.
+        """
         roster, caller = self.roster, self._caller
         duty = roster.duty()
-        # Members warn of settings that differ from theirs; ours do not matter.
+        # Members warn of settings that differ from theirs, and of clocks; ours do not matter.
         settings = "" if duty is None else duty.settings
-        request = JoinRequest(
-            roster.index, RULES, "", settings, caller.version, b"", caller.time_ms
-        )
+        request = JoinRequest(roster.index, RULES, "", settings, caller.version, b"", 0)
         self._log.begin(caller.boot)
         await self.propose(JOIN, request.encode())
         try:
             yield
-        except NotAllowedError:
-            await self.propose(LEAVE, b"")
+        except (NotAllowedError, SkippedError):
+            await self._leave()
             raise
-        await self.propose(LEAVE, b"")
+        await self._leave()
 
     async def propose(self, operation: int, body: bytes) -> Outcome:
-        """Have an entry applied. Raises NotAllowedError if it is refused; LogError."""
+        """Have an entry applied.
+
+        Raises NotAllowedError if it is refused, SkippedError, LogError.
+        """
         self._check()
         rules = min(RULES, self.roster.rules or RULES)
         # Not by our clock: the service need not trust it.
@@ -138,6 +146,11 @@ class Visitor(SharedListener):
             raise NotAllowedError(outcome.body.decode(errors="replace") or f"code {outcome.error}")
         return outcome
 
+    async def _leave(self) -> None:
+        # One that is skipped undoes nothing: the servers depose us, as if we had been killed.
+        with contextlib.suppress(SkippedError):
+            await self.propose(LEAVE, b"")
+
     # What the log calls.
 
     def committed(self, record: Record) -> None:
@@ -152,6 +165,9 @@ class Visitor(SharedListener):
             return
         boot = self._caller.boot
         if record.server == boot:
+            if not record.payload:
+                self._skipped(record)
+                return
             for number, outcomes in released:
                 if number == self._number - 1 and self._waiting is not None:
                     _settle(self._waiting, outcomes[0])
@@ -168,6 +184,16 @@ class Visitor(SharedListener):
         for one in (self._waiting, self._speaker):
             if one is not None and not one.done():
                 one.set_exception(error)
+
+    def _skipped(self, record: Record) -> None:
+        waiting = self._waiting
+        if record.number == self._number - 1 and waiting is not None and not waiting.done():
+            waiting.set_exception(
+                SkippedError(
+                    f"batch {record.index}, which is of this command, was skipped, as paddock"
+                    " cluster skip has decided: it has no effect. Run the command again"
+                )
+            )
 
     def _check(self) -> None:
         if self._failure is not None:

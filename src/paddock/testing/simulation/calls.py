@@ -160,7 +160,7 @@ class Calls:
                 moment.connection, client, server, handshake, moment.at, place
             )
             self._waiting[moment.connection] = deque()
-        elif moment.kind != h.FAULT:
+        elif moment.kind not in (h.FAULT, h.NOTE):
             connection = self.connections.get(moment.connection)
             if connection is None:
                 self._complain(f"a {moment.kind} on a connection that was not opened", place)

@@ -29,12 +29,15 @@ from pathlib import Path
 from typing import Final
 
 import paddock
-from paddock.testing.simulation.plan import CLUSTER_FAULTS, SINGLE_FAULTS, make_plan
+from paddock.testing.simulation.plan import CLUSTER_FAULTS, SINGLE_FAULTS, Plan, make_plan
+from paddock.testing.simulation.recipe_plan import RECIPES, make_recipe_plan
 from paddock.testing.simulation.shrink import Shrinker
 from paddock.testing.simulation.world import Result, run_world
 
 # How many servers the worlds have, in turn by their seed.
 _SERVERS: Final = (3, 1, 3, 2)
+# One seed in so many also has a world of recipes.
+_RECIPES_EVERY: Final = 3
 _PROGRESS_SECONDS: Final = 10.0
 _PROBLEMS_MAX: Final = 5
 # From so many worlds on, a campaign has to have seen all of these.
@@ -58,8 +61,20 @@ TO_BE_SEEN: Final = (
     "members: left",
     "lost its log: TrimmedError",
     "ended by itself: ForbiddenError",
+    "recipes: grants",
+    "recipes: grants that outlived their session",
+    "recipes: guarded writes refused",
+    "recipes: queue items",
+    "recipes: looks at members",
     *(f"fault: {kind}" for kind in dict.fromkeys((*SINGLE_FAULTS, *CLUSTER_FAULTS))),
 )
+
+
+def plans_of(seed: int, servers: int = 0) -> Iterator[Plan]:
+    """Yield the worlds of a seed; with `servers`, all have so many."""
+    yield make_plan(seed, servers or servers_of(seed))
+    if seed % _RECIPES_EVERY == 0:
+        yield make_recipe_plan(seed, servers or servers_of(seed // _RECIPES_EVERY))
 
 
 def servers_of(seed: int) -> int:
@@ -72,11 +87,11 @@ class Outcome:
     """What came of a seed, as far as a campaign keeps it."""
 
     seed: int
-    servers: int
-    seconds: float
-    counts: Counter[str]
-    problems: list[str]
-    # What is to be told of a failure.
+    worlds: int = 0
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    # What is to be told of failures.
     said: list[str] = field(default_factory=list)
 
 
@@ -90,21 +105,25 @@ class Terms:
 
 
 def run_seed(terms: Terms, seed: int) -> Outcome:
-    """Run the world of a seed, and keep what is left of it if it fails."""
-    servers = terms.servers or servers_of(seed)
-    try:
-        result = run_world(make_plan(seed, servers))
-    except Exception as error:
-        # A judge that meets what cannot be has found it.
-        problem = f"world: {type(error).__name__}: {error}"
-        return Outcome(seed, servers, 0.0, Counter(), [problem], [f"seed {seed} fails: {problem}"])
-    said = []
-    if result.problems:
-        said = [f"seed {seed} fails: {result.problems[0]}"]
-        said += keep_failure(result, terms.failures, shrinks=terms.shrinks)
-    return Outcome(
-        seed, servers, result.seconds, result.counts, result.problems[:_PROBLEMS_MAX], said
-    )
+    """Run the worlds of a seed, and keep what is left of those that fail."""
+    outcome = Outcome(seed)
+    for plan in plans_of(seed, terms.servers):
+        outcome.worlds += 1
+        outcome.counts[f"worlds with {plan.servers} servers"] += 1
+        try:
+            result = run_world(plan)
+        except Exception as error:
+            # A judge that meets what cannot be has found it.
+            outcome.problems.append(f"world: {type(error).__name__}: {error}")
+            outcome.said.append(f"seed {seed} fails: {outcome.problems[-1]}")
+            continue
+        outcome.seconds += result.seconds
+        outcome.counts += result.counts
+        if result.problems:
+            outcome.problems += result.problems[:_PROBLEMS_MAX]
+            outcome.said.append(f"seed {seed} fails: {result.problems[0]}")
+            outcome.said += keep_failure(result, terms.failures, shrinks=terms.shrinks)
+    return outcome
 
 
 class Campaign:
@@ -112,6 +131,7 @@ class Campaign:
 
     def __init__(self, state: Path | None = None) -> None:
         self.done: set[int] = set()
+        self.worlds = 0
         self.failed: dict[int, list[str]] = {}
         self.counts: Counter[str] = Counter()
         self.seconds = 0.0
@@ -123,6 +143,7 @@ class Campaign:
             with contextlib.suppress(FileNotFoundError):
                 kept = json.loads(state.read_text())
                 self.done = set(kept["done"])
+                self.worlds = kept["worlds"]
                 self.failed = {int(seed): told for seed, told in kept["failed"].items()}
                 self.counts = Counter(kept["counts"])
                 self.seconds = kept["seconds"]
@@ -132,8 +153,8 @@ class Campaign:
     def note(self, outcome: Outcome) -> None:
         """Take what came of a seed."""
         self.done.add(outcome.seed)
+        self.worlds += outcome.worlds
         self.counts += outcome.counts
-        self.counts[f"worlds with {outcome.servers} servers"] += 1
         self.seconds += outcome.seconds
         self.versions[version()] += 1
         if outcome.problems:
@@ -143,6 +164,7 @@ class Campaign:
         if self._state is not None:
             kept = {
                 "done": sorted(self.done),
+                "worlds": self.worlds,
                 "failed": self.failed,
                 "counts": dict(self.counts),
                 "seconds": self.seconds,
@@ -155,18 +177,18 @@ class Campaign:
 
     def missing(self) -> list[str]:
         """Return what should have been seen and was not; nothing in a short campaign."""
-        if len(self.done) < WORLDS_FOR_COVERAGE:
+        if self.worlds < WORLDS_FOR_COVERAGE:
             return []
         return [name for name in TO_BE_SEEN if not self.counts[name]]
 
     def summary(self) -> str:
         faults = sum(count for name, count in self.counts.items() if name.startswith("fault: "))
-        pace = len(self.done) * 60 / self.real_seconds if self.real_seconds else 0
+        pace = self.worlds * 60 / self.real_seconds if self.real_seconds else 0
         versions = f", {len(self.versions)} versions of the code" if len(self.versions) > 1 else ""
         return (
-            f"{len(self.done)} worlds ({pace:.0f} a minute), {self.seconds / 3600:.1f} virtual"
-            f" hours, {self.counts['calls']} calls, {faults} faults, {len(self.failed)} failed"
-            f"{versions}"
+            f"{len(self.done)} seeds, {self.worlds} worlds ({pace:.0f} a minute),"
+            f" {self.seconds / 3600:.1f} virtual hours, {self.counts['calls']} calls,"
+            f" {faults} faults, {len(self.failed)} failed{versions}"
         )
 
     def table(self) -> Iterator[str]:
@@ -235,6 +257,8 @@ def keep_failure(result: Result, folder: Path, *, shrinks: bool) -> list[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     name = f"seed-{result.plan.seed}-servers-{result.plan.servers}"
+    if any(client.kind == RECIPES for client in result.plan.clients):
+        name += f"-{RECIPES}"
     said = []
     if shrinks:
         shrinker = Shrinker(result)

@@ -6,14 +6,13 @@ import asyncio
 import random
 import socket
 from collections import deque
-from typing import Any, Final, Protocol, cast
+from typing import Any, Protocol
 
+from paddock.testing.memory_transport import MemoryTransport
 from paddock.testing.simulation.process import ProcessLoop
 from paddock.testing.simulation.world_loop import WorldLoop
 
 Address = tuple[str, int]
-
-_HIGH_WATER_BYTES: Final = 1 << 16
 
 
 class Tap(Protocol):
@@ -152,7 +151,7 @@ class Pipe:
             self._source.relieve()
 
 
-class SimulatedTransport(asyncio.Transport):
+class SimulatedTransport(MemoryTransport):
     """One end of a connection."""
 
     def __init__(
@@ -163,22 +162,11 @@ class SimulatedTransport(asyncio.Transport):
         theirs: Address,
         connection: Connection,
     ) -> None:
-        super().__init__({"sockname": ours, "peername": theirs, "socket": self})
+        super().__init__({"sockname": ours, "peername": theirs, "socket": self}, protocol)
         self.process = process
         self.pipe: Pipe
-        self._protocol: Any = protocol
         self._connection = connection
-        # What the kernel has for us.
-        self._arrived: deque[bytes | Exception | None] = deque()
-        self._is_paused = False
-        self._is_closing = False
-        self._wrote_eof = False
-        self._is_choked = False
         self._resets = False
-        self._high_water = _HIGH_WATER_BYTES
-
-    def begin(self) -> None:
-        self._protocol.connection_made(self)
 
     # What is asked of its socket.
 
@@ -202,9 +190,6 @@ class SimulatedTransport(asyncio.Transport):
             self._is_choked = True
             self._protocol.pause_writing()
 
-    def can_write_eof(self) -> bool:
-        return True
-
     def write_eof(self) -> None:
         if not self._wrote_eof and not self._is_closing:
             self._wrote_eof = True
@@ -212,9 +197,6 @@ class SimulatedTransport(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return self.pipe.size if self._is_choked else 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high_water = _HIGH_WATER_BYTES if high is None else high
 
     def relieve(self) -> None:
         if self._is_choked and not self._is_closing:
@@ -226,12 +208,6 @@ class SimulatedTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     # Reading.
-
-    def is_reading(self) -> bool:
-        return not self._is_paused and not self._is_closing
-
-    def pause_reading(self) -> None:
-        self._is_paused = True
 
     def resume_reading(self) -> None:
         self._is_paused = False
@@ -254,15 +230,6 @@ class SimulatedTransport(asyncio.Transport):
             self._protocol.data_received(item)
 
     # The end.
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return cast(asyncio.BaseProtocol, self._protocol)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-
-    def is_closing(self) -> bool:
-        return self._is_closing
 
     def close(self) -> None:
         self._leave(None)

@@ -134,6 +134,16 @@ def decode_reply(operation: int, frame: bytes) -> Reply:
     return Reply(header.xid, header.zxid, header.error, body)
 
 
+def is_refused(results: list[Result]) -> bool:
+    """Return whether a transaction has changed nothing, by its results."""
+    return any(code != OK for _, code, _ in results)
+
+
+def read_results(body: bytes) -> list[Result]:
+    """Return the results of a multi."""
+    return _read_results(Reader(body))
+
+
 def encode_event(event: Event) -> bytes:
     writer = BytesWriter()
     ReplyHeader(NOTIFICATION_XID, event.zxid, OK).write(writer)

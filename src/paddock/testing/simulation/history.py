@@ -11,6 +11,7 @@ clocks the processes had. The moments:
     event     an event of a watch has reached it
     lost      the connection is over for the client: what has no reply has an unknown outcome
     fault     something was done to the world, for the reader
+    note      something that a process says of itself, such as that it holds a lock
     log       one zxid, or the end of a server, as the log of the service has it (`Logged`)
 
 Lines of the log resolve what no reply tells: unknown outcomes, expiries, sessions that were opened.
@@ -34,9 +35,10 @@ REPLY: Final = "reply"
 EVENT: Final = "event"
 LOST: Final = "lost"
 FAULT: Final = "fault"
+NOTE: Final = "note"
 LOG: Final = "log"
 
-KINDS: Final = frozenset({CONNECT, GRANTED, REQUEST, REPLY, EVENT, LOST, FAULT, LOG})
+KINDS: Final = frozenset({CONNECT, GRANTED, REQUEST, REPLY, EVENT, LOST, FAULT, NOTE, LOG})
 
 # What a line of the log is about.
 OPENED: Final = "opened"
@@ -66,6 +68,8 @@ class Logged:
     path: str = ""
     timeout_ms: int = 0
     at: float = -1.0
+    # Whether it is a transaction of which nothing was done.
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ class Moment:
     connection: int = 0
     # The frame, without its length.
     frame: bytes = field(default=b"", repr=False)
-    # `client server` of a connect, the reason of a loss, what a fault was.
+    # `client server` of a connect, the reason of a loss, what a fault was; a note begins with
+    # the name of who made it.
     text: str = ""
     logged: Logged | None = None
 

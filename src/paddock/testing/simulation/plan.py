@@ -96,6 +96,8 @@ class ClientPlan:
     kind: str
     timeout: float
     bursts: tuple[Burst, ...]
+    # How fast its clock runs.
+    rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ class Recorder:
         """Write down something that was done to the world."""
         self.add(h.FAULT, text=text)
 
+    def say(self, who: str, text: str) -> None:
+        """Write down what a process says of itself."""
+        self.add(h.NOTE, text=f"{who} {text}")
+
     def add(self, kind: str, connection: int = 0, frame: bytes = b"", text: str = "") -> None:
         # Rounded, so that a history that was stored and read again is the same.
         at = round(self._world.time(), 9)

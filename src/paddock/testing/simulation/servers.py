@@ -154,7 +154,7 @@ class Machine:
 
     async def _stop(self, process: ProcessLoop, server: Server) -> None:
         # One that has not come up yet cannot be stopped in good order.
-        if server._core is None or server._listener is None:
+        if server._core is None or server._endpoints.listener is None:
             self._end(process)
             return
         try:

@@ -70,16 +70,7 @@ class Shrinker:
             self._leave_out(single, put)
 
     def _leave_out(self, parts: list[T], put: Callable[[list[T]], Plan]) -> None:
-        step = len(parts)
-        while step >= 1 and parts:
-            start = 0
-            while start < len(parts):
-                fewer = parts[:start] + parts[start + step :]
-                if self._fails(put(fewer)):
-                    parts = fewer
-                else:
-                    start += step
-            step = min(step // 2, len(parts))
+        leave_out(parts, lambda fewer: self._fails(put(fewer)))
 
     def _fails(self, plan: Plan) -> bool:
         if self.attempts >= self._attempts_max:
@@ -90,6 +81,21 @@ class Shrinker:
             return False
         self.result = result
         return True
+
+
+def leave_out(parts: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
+    """Leave out parts as long as the others fail without them; return what is left."""
+    step = len(parts)
+    while step >= 1 and parts:
+        start = 0
+        while start < len(parts):
+            fewer = parts[:start] + parts[start + step :]
+            if fails(fewer):
+                parts = fewer
+            else:
+                start += step
+        step = min(step // 2, len(parts))
+    return parts
 
 
 def _joined(single: Sequence[Burst]) -> tuple[Burst, ...]:

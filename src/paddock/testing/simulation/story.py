@@ -56,6 +56,8 @@ def _tell_all(history: History) -> Iterator[tuple[Moment, str]]:
         who = clients.get(moment.connection, "")
         if moment.connection:
             who = f"{who} #{moment.connection}"
+        elif moment.kind == h.NOTE:
+            who = moment.text.partition(" ")[0]
         try:
             what = _text(moment, waiting.get(moment.connection, deque()))
         except DecodeError as error:
@@ -96,6 +98,8 @@ def _text(moment: Moment, waiting: deque[Request]) -> str:
     if moment.kind == h.LOG:
         assert moment.logged is not None
         return "log  " + _logged(moment.logged)
+    if moment.kind == h.NOTE:
+        return f"  says: {moment.text.partition(' ')[2]}"
     return f"***  {moment.text}"
 
 

@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from paddock.errors import OK
 from paddock.log.interface import Record
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 from paddock.state.entry import EXPIRE, REAP, Batch, Entry
 from paddock.state.machine import Outcome, StateMachine
-from paddock.state.roster import DEPOSED, JOINED, LEFT, REFUSED
+from paddock.state.roster import CLOCK_STATED, DEPOSED, JOINED, LEFT, REFUSED, TOO_LATE
 from paddock.testing.simulation import history as h
+from paddock.testing.simulation.frames import is_refused, read_results
 from paddock.testing.simulation.history import History, Logged, Moment
 
-_CHANGES = {JOINED: "joined", LEFT: "left", DEPOSED: "deposed", REFUSED: "refused"}
+_CHANGES = {
+    JOINED: "joined",
+    LEFT: "left",
+    DEPOSED: "deposed",
+    REFUSED: "refused",
+    TOO_LATE: "joined too late",
+    CLOCK_STATED: "clocks stated",
+}
 _ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.DEPOSED}
 
 
@@ -95,7 +104,12 @@ def logged_of(entry: Entry, outcome: Outcome, zxid: int, at: float) -> Logged:
     if entry.operation == REAP:
         path = Reader(entry.body).string().decode(errors="replace")
         return Logged(zxid, h.REAPED, path=path, at=at)
-    return Logged(zxid, h.CALL, entry.session, entry.xid, outcome.error, at=at)
+    refused = (
+        entry.operation == opcodes.MULTI
+        and outcome.error == OK
+        and is_refused(read_results(outcome.body))
+    )
+    return Logged(zxid, h.CALL, entry.session, entry.xid, outcome.error, at=at, is_refused=refused)
 
 
 def add_log(history: History, lines: Iterable[Logged]) -> None:

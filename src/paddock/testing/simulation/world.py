@@ -23,11 +23,11 @@ import os
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 from paddock.log.file import file_log
@@ -48,7 +48,10 @@ from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, new_process
+from paddock.testing.simulation.promises import judge_promises
 from paddock.testing.simulation.raw_client import RawClient
+from paddock.testing.simulation.recipe_client import RecipeClient
+from paddock.testing.simulation.recipe_plan import RECIPES
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
 from paddock.testing.simulation.servers import (
@@ -178,6 +181,8 @@ class World:
         # Sessions that nobody uses any more are over by then.
         await asyncio.sleep(GONE_SECONDS)
         await self._read_everything()
+        if any(client.kind == RECIPES for client in self.plan.clients):
+            await self._observe_recipes()
         for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
             if machine.is_running:
@@ -208,16 +213,22 @@ class World:
         return [(machine.host, PORT) for machine in self.machines]
 
     def _start_client(self, plan: ClientPlan, number: int) -> None:
-        process = new_process(self._loop, self.network, plan.name, f"{_CLIENT_HOST}{number}")
+        host = f"{_CLIENT_HOST}{number}"
+        process = new_process(self._loop, self.network, plan.name, host, rate=plan.rate)
         self._clients[plan.name] = process
         draw = random.Random(f"{self._seed} {plan.name}")
-        kind = RawClient if plan.kind == "raw" else PaddockClient
-        process.spawn(self._run_client(plan, kind, draw))
+        process.spawn(self._run_client(plan, draw))
 
-    async def _run_client(
-        self, plan: ClientPlan, kind: type[RawClient] | type[PaddockClient], draw: random.Random
-    ) -> None:
-        client = kind(plan, self._addresses(), draw)
+    def _make_client(
+        self, plan: ClientPlan, draw: random.Random
+    ) -> RawClient | PaddockClient | RecipeClient:
+        if plan.kind == RECIPES:
+            return RecipeClient(plan, self._addresses(), draw, self.recorder.say)
+        kind = RawClient if plan.kind == "raw" else PaddockClient
+        return kind(plan, self._addresses(), draw)
+
+    async def _run_client(self, plan: ClientPlan, draw: random.Random) -> None:
+        client = self._make_client(plan, draw)
         try:
             await client.run()
             self._rested.add(plan.name)
@@ -249,6 +260,15 @@ class World:
                 machine.start()
             await asyncio.sleep(1.0)
 
+    async def _observe_recipes(self) -> None:
+        """Have a client say what the recipes have left."""
+        plan = ClientPlan("o1", RECIPES, 8.0, ())
+        process = new_process(self._loop, self.network, plan.name, "10.0.2.101")
+        draw = random.Random(f"{self._seed} {plan.name}")
+        with process.enter():
+            observer = RecipeClient(plan, self._addresses(), draw, self.recorder.say)
+        await self._wait_for(process, observer.observe(), "no observer of recipes is served")
+
     async def _read_everything(self) -> None:
         """Have a reader look at the whole tree, on each server."""
         for machine in self.machines:
@@ -258,14 +278,23 @@ class World:
             process = new_process(self._loop, self.network, name, f"10.0.2.{machine.number}")
             draw = random.Random(f"{self._seed} {name}")
             reader = RawClient(plan, [(machine.host, PORT)], draw)
-            reading = process.spawn(reader.run())
-            over = asyncio.Event()
-            reading.add_done_callback(lambda _, over=over: self._loop.call_soon(over.set))  # type: ignore[misc]
-            try:
-                async with asyncio.timeout(_REST_SECONDS):
-                    await over.wait()
-            except TimeoutError:
-                self.failures.append(f"liveness: {machine.name} does not serve a reader")
+            served = f"{machine.name} does not serve a reader"
+            await self._wait_for(process, reader.run(), served)
+
+    async def _wait_for(
+        self, process: ProcessLoop, work: Coroutine[Any, Any, None], failure: str
+    ) -> None:
+        task = process.spawn(work)
+        over = asyncio.Event()
+        task.add_done_callback(lambda _: self._loop.call_soon(over.set))
+        try:
+            async with asyncio.timeout(_REST_SECONDS):
+                await over.wait()
+        except TimeoutError:
+            self.failures.append(f"liveness: {failure}")
+            return
+        if (error := task.exception()) is not None:
+            self.failures.append(f"liveness: {failure}: {error!r}")
 
 
 _ALL_PATHS: Final = (
@@ -304,6 +333,7 @@ def run_world(plan: Plan) -> Result:
     history = world.recorder.history
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0), lease_seconds=LEASE_SECONDS)
+    verdict.violations += judge_promises(verdict.timeline, world.counts)
     failures += find_forgotten(verdict)
     if plan.is_calm:
         failures += find_disturbed(verdict)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from asyncio.events import _set_running_loop
+import sys
+from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeVar
 
@@ -19,10 +20,14 @@ T = TypeVar("T")
 
 # A world has about 20,000 calls, and none has as many as this.
 _CALLS_MAX: Final = 1_000_000
+# Nor so many at one moment.
+_STILL_CALLS_MAX: Final = 200_000
 
 
 class Scheduled(asyncio.AbstractEventLoop):
     """A loop on whose behalf something is called."""
+
+    is_dead = False
 
     def may_run(self, call: Call) -> bool:
         """Return whether something may be called now; if not, it is theirs to keep."""
@@ -79,6 +84,8 @@ class WorldLoop(Scheduled):
         self._timers: list[tuple[float, int, Scheduled, Call]] = []
         self._scheduled = 0
         self._is_closed = False
+        # The process that runs an async generator, by the generator's id.
+        self._generators: dict[int, Scheduled] = {}
 
     def schedule(self, loop: Scheduled, call: Call, at: float = 0.0) -> None:
         """Have something called at a moment, or now if that is over."""
@@ -91,35 +98,61 @@ class WorldLoop(Scheduled):
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
         """Run everything until a coroutine is through."""
         main = self.create_task(future)
-        ready, timers = self._ready, self._timers
-        running: Scheduled = self
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(self._begin_generator, self._end_generator)
         _set_running_loop(self)
         try:
-            for _ in range(_CALLS_MAX):
-                if ready:
-                    loop, call = ready.popleft()
-                elif timers:
-                    self.now, _, loop, call = heapq.heappop(timers)
-                else:
-                    raise RuntimeError("everything waits, and for no timer")
-                if call._cancelled:
-                    continue
-                if loop is not self and not loop.may_run(call):
-                    continue
-                if loop is not running:
-                    running = loop
-                    _set_running_loop(loop)
-                try:
-                    call._context.run(call._callback, *call._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    loop.call_exception_handler({"message": "in a callback", "exception": error})
-                if main.done():
-                    return main.result()
-            raise EndlessError(f"no end after {_CALLS_MAX} calls, at {self.now:.3f} s")
+            self._run(main)
         finally:
             _set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
+        return main.result()
+
+    def _run(self, main: asyncio.Task[T]) -> None:
+        ready, timers = self._ready, self._timers
+        running: Scheduled = self
+        # How many calls there were, and how many when time last went on.
+        calls = still_since = 0
+        while not main.done():
+            calls += 1
+            if ready:
+                loop, call = ready.popleft()
+                if calls - still_since > _STILL_CALLS_MAX:
+                    raise self.stands_still()
+            elif timers:
+                self.now, _, loop, call = heapq.heappop(timers)
+                still_since = calls
+                if calls > _CALLS_MAX:
+                    raise EndlessError(f"no end after {calls} calls, at {self.now:.3f} s")
+            else:
+                raise RuntimeError("everything waits, and for no timer")
+            if call._cancelled or (loop is not self and not loop.may_run(call)):
+                continue
+            if loop is not running:
+                running = loop
+                _set_running_loop(loop)
+            try:
+                call._context.run(call._callback, *call._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                loop.call_exception_handler({"message": "in a callback", "exception": error})
+
+    def stands_still(self) -> Exception:
+        """Return what is raised when time does not go on: something never waits."""
+        return EndlessError(f"time stands still at {self.now:.3f} s")
+
+    # An async generator that is left in its middle is closed by the process that had it.
+
+    def _begin_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        process = _get_running_loop()
+        if isinstance(process, Scheduled) and process is not self:
+            self._generators[id(generator)] = process
+
+    def _end_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        process = self._generators.pop(id(generator), None)
+        if process is not None and not process.is_dead:
+            process.call_soon(process.create_task, generator.aclose())
 
     def time(self) -> float:
         return self.now

@@ -35,6 +35,8 @@ def test_more_servers_get_new_ports_and_the_others_keep_theirs(tmp_path: Path) -
         assert four.etcd == two.etcd
     with opened(tmp_path, 1, None) as one:
         assert one.servers == two.servers[:1]
+    with opened(tmp_path, 4, None) as again:
+        assert again == four
 
 
 def test_servers_get_the_ports_that_are_asked_for(tmp_path: Path) -> None:
@@ -42,6 +44,13 @@ def test_servers_get_the_ports_that_are_asked_for(tmp_path: Path) -> None:
         (free,) = chosen.servers
     with opened(tmp_path, 1, free) as folder:
         assert folder.servers == (free,)
+
+
+def test_a_server_cannot_have_a_port_of_etcd(tmp_path: Path) -> None:
+    with opened(tmp_path, 1, None) as folder:
+        port = folder.etcd[2].clients
+    with pytest.raises(CannotBeDone, match=f"port {port} of {HOST} is one of this cluster's etcd"):
+        opened(tmp_path, 1, port).__enter__()
 
 
 def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:

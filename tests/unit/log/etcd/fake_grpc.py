@@ -100,7 +100,7 @@ class FakeChannel:
         grpc.open.append(self)
 
     def unary_unary(self, method: str) -> Any:
-        async def call(request: bytes, *, metadata: Metadata, **_: float) -> bytes:
+        async def call(request: bytes, *, metadata: Metadata, **deadline: float) -> bytes:
             self._grpc.calls.append((self._endpoint, method.rpartition("/")[2]))
             assert self._grpc.answer is not None
             task = asyncio.ensure_future(
@@ -108,7 +108,10 @@ class FakeChannel:
             )
             self._under_way.add(task)
             try:
-                return await task
+                async with asyncio.timeout(deadline["timeout"]):
+                    return await task
+            except TimeoutError:
+                raise FakeRpcError("DEADLINE_EXCEEDED", "Deadline Exceeded") from None
             finally:
                 self._under_way.discard(task)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from paddock.log.etcd import pages
 from paddock.log.etcd.backup import ServiceHead, ServicePiece, SnapshotPiece
 from paddock.log.etcd.backup import read_service as read
 from paddock.log.etcd.backup import write_service as write
@@ -101,6 +102,18 @@ def test_a_service_without_a_snapshot_is_read_from_its_first_batch(etcd: MemoryE
     assert head.after == Position()
     assert content == b""
     assert records == etcd.records
+
+
+def test_every_batch_that_is_skipped_is_told_and_a_strange_key_is_none(
+    etcd: MemoryEtcd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pages, "PLAN_KEYS", 2)
+    append(etcd, A, 0)
+    for key in (KEYS.skip(1), KEYS.skip(7), KEYS.skip(300), KEYS.skips + b"nonsense"):
+        etcd.put((key, b"skip"))
+    head, _, _ = reading(etcd)
+    assert head.skipped == {1, 7, 300}
+    assert "not the key of an index to skip" in caplog.text
 
 
 def test_a_service_that_was_never_used_is_read(etcd: MemoryEtcd) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from paddock.log.etcd.calls import ATTEMPTS_MAX, PAUSE_S_MAX, Calls
 from paddock.log.etcd.keys import Keys
+from paddock.log.etcd.pace import Pace
+from paddock.log.etcd.statuses import UntrustedError
 from paddock.log.etcd.store import CompactedError, Guard, StoreError, StoreFullError
 from tests.support.memory_store import Fault, MemoryEtcd, MemoryStore
 
@@ -48,6 +50,17 @@ def test_a_paced_call_rests_four_times_as_long_as_it_took() -> None:
     assert time.slept == [2.0]
 
 
+def test_a_paced_call_that_is_late_rests_less() -> None:
+    time = Time()
+    log_bytes = [125, 500]
+    pace = Pace()
+    pace.begin(1, 1_000, lambda: log_bytes.pop(0))
+    calls = Calls(time.read, time.sleep, pace=pace)
+    for _ in range(2):
+        asyncio.run(calls.paced(time.work, 0.5, []))
+    assert time.slept == [1.0]
+
+
 def test_time_without_an_answer_is_not_rested_after() -> None:
     time = Time()
     calls = Calls(time.read, time.sleep)
@@ -66,7 +79,9 @@ def test_a_call_without_an_answer_is_repeated_ever_more_slowly_and_then_raised()
     assert time.slept[-1] == PAUSE_S_MAX
 
 
-@pytest.mark.parametrize("error", [StoreFullError("full"), CompactedError(3)])
+@pytest.mark.parametrize(
+    "error", [StoreFullError("full"), CompactedError(3), UntrustedError("another authority")]
+)
 def test_what_does_not_pass_is_raised_at_once(error: StoreError) -> None:
     time = Time()
     calls = Calls(time.read, time.sleep)

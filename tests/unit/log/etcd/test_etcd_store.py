@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -245,15 +246,15 @@ def test_an_append_that_is_not_answered_is_sent_again_before_it_fails(
     async def use(store: EtcdStore) -> None:
         channel.answers = [LATE, LATE, DONE]
         assert await store.append(BOOT, 0, b"")
-        channel.answers = [LATE] * 4
+        channel.answers = [LATE] * 10
         with pytest.raises(DeadlineError):
             await store.append(BOOT, 1, b"")
 
     run(use)
     timeouts = [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls]
-    assert timeouts == [0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.1]
+    assert timeouts == [0.1] * 13
     # Only the last attempt leaves the member.
-    assert channel.patient == [True] * 6 + [False]
+    assert channel.patient == [True] * 12 + [False]
     assert len({request for _, request, _, _ in channel.calls[3:]}) == 1
 
 
@@ -261,13 +262,25 @@ def test_an_append_is_sent_again_more_rarely_if_etcd_is_slow(channel: FakeChanne
     channel.latency_s = 0.25
 
     async def use(store: EtcdStore) -> None:
-        channel.answers = [*[DONE] * 40, LATE, DONE]
-        for number in range(41):
+        channel.answers = [DONE] * 10
+        for number in range(10):
             await store.append(BOOT, number, b"")
 
     run(use)
     timeouts = [round(timeout_s, 1) for _, _, timeout_s, _ in channel.calls]
-    assert (timeouts[0], timeouts[40]) == (0.3, 1.0)
+    assert timeouts[:4] + timeouts[9:] == [0.1, 0.5, 0.8, 0.9, 1.0]
+
+
+def test_an_append_that_was_lost_at_first_does_not_make_etcd_slow(channel: FakeChannel) -> None:
+    """The time of an election is not that of a commit."""
+
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [LATE, LATE, LATE, DONE, LATE, DONE]
+        for number in range(2):
+            await store.append(BOOT, number, b"")
+
+    run(use)
+    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.1] * 6
 
 
 def test_a_slow_etcd_has_the_whole_deadline_for_one_attempt_in_the_end(
@@ -291,7 +304,7 @@ def test_a_large_batch_has_more_time_before_it_is_sent_again(channel: FakeChanne
         await store.append(BOOT, 1, bytes(1 << 20))
 
     run(use)
-    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.8, 1.0]
+    assert [round(timeout_s, 3) for _, _, timeout_s, _ in channel.calls] == [0.6, 1.0]
 
 
 def test_an_append_fails_later_as_long_as_none_is_answered(channel: FakeChannel) -> None:
@@ -319,6 +332,24 @@ def test_an_append_fails_later_as_long_as_none_is_answered(channel: FakeChannel)
     run(use)
     assert waited == [1, 2, 4, 4, 1, 1, 1, 1, 2]
     assert (APPEND_TIMEOUT_S_MIN, APPEND_TIMEOUT_S_MAX) == (1.0, 4.0)
+
+
+@pytest.mark.parametrize("is_page", [True, False])
+def test_a_read_is_waited_for_as_long_as_it_may_take(channel: FakeChannel, is_page: bool) -> None:
+    """Briefly at first, because a lease may depend on it."""
+    answer = responses.page([], 9) if is_page else DONE
+
+    async def use(store: EtcdStore) -> None:
+        channel.answers = [LATE, LATE, LATE, LATE, LATE, answer, answer, answer, LATE]
+        while channel.answers:
+            # One that is slow keeps its time.
+            channel.latency_s = 0.5 if len(channel.answers) < 3 else 0.0
+            with suppress(DeadlineError):
+                await (store.page(Range(b"/a")) if is_page else store.read())
+
+    run(use)
+    most = [1.0, 2.0, 4.0, 8.0, 15.0, 15.0] if is_page else [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+    assert [timeout_s for _, _, timeout_s, _ in channel.calls] == [*most, 1.0, 1.0, 2.0]
 
 
 def test_an_append_that_fails_otherwise_is_not_sent_again(channel: FakeChannel) -> None:

@@ -5,6 +5,7 @@ import pytest
 from paddock.log.etcd.statuses import (
     DeadlineError,
     TooLargeError,
+    UntrustedError,
     has_no_users,
     is_answer,
     is_late,
@@ -19,6 +20,8 @@ from paddock.log.etcd.store import (
     StoreForbiddenError,
     StoreFullError,
 )
+
+_TLS = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:2379: "
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,11 @@ from paddock.log.etcd.store import (
         ("INVALID_ARGUMENT", "etcdserver: user name is empty", StoreForbiddenError),
         ("INVALID_ARGUMENT", "etcdserver: duplicate key given in txn request", StoreForbiddenError),
         ("OUT_OF_RANGE", "etcdserver: mvcc: required revision has been compacted", CompactedError),
+        ("UNAVAILABLE", f"{_TLS}Failed to create security handshaker.", UntrustedError),
+        ("UNAVAILABLE", f"{_TLS}Tls handshake failed (TSI_PROTOCOL_FAILURE): x", UntrustedError),
+        ("UNAVAILABLE", f"{_TLS}Unwrap failed (TSI_DATA_CORRUPTED)", UntrustedError),
+        # So says an etcd that dies, too.
+        ("UNAVAILABLE", f"{_TLS}Handshake read failed (Socket closed)", StoreError),
         # An etcd that was restored: it may come to that revision.
         ("OUT_OF_RANGE", "etcdserver: mvcc: required revision is a future revision", StoreError),
     ],

@@ -144,19 +144,3 @@ async def test_a_server_that_is_cut_off_says_that_it_is_read_only() -> None:
         stage.etcd.link("a").heal()
         await asyncio.sleep(2 * T)
         assert "Mode: leader\n" in word(stage, "a", "srvr")
-
-
-@in_virtual_time
-async def test_the_status_for_operators_has_everything() -> None:
-    async with staged() as stage:
-        await three(stage)
-        await asyncio.sleep(4)
-        found: Any = json.loads(json.dumps(stage.servers["b"].cluster_status()))
-        assert (found["number"], found["is_open"], found["is_on_duty"]) == (2, True, False)
-        assert 0 < found["lease_left"] <= 0.8 * T
-        assert [one["number"] for one in found["members"]] == [1, 2, 3]
-        assert [one["is_this_server"] for one in found["members"]] == [False, True, False]
-        assert [one["address"] for one in found["members"]] == found["addresses"]
-        assert found["log"]["lag"] == 0
-        assert found["snapshot"] is None
-        assert found["etcd"]["quota_bytes"] == 8 << 30

@@ -16,6 +16,7 @@ from paddock.server.cluster.cluster import Cluster
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.connections.core import Core
+from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.server import Server
 from paddock.testing.simulation.store_faults import StoreFaults
 from paddock.testing.simulation.store_model import EtcdModel
@@ -33,6 +34,8 @@ class Stage:
         self.servers: dict[str, Server] = {}
         # How fast the clock of a server runs by which it measures leases.
         self.rates: dict[str, float] = {}
+        # By how many milliseconds the time of day of a server is ahead.
+        self.ahead_ms: dict[str, int] = {}
         # What a server could not go on without.
         self.lost: dict[str, LogError] = {}
         self._random = random.Random(seed)
@@ -49,7 +52,7 @@ class Stage:
         loop = asyncio.get_running_loop()
         return Server(
             config,
-            wall_clock_ms=lambda: EPOCH_MS + int(loop.time() * 1000),
+            wall_clock_ms=lambda: EPOCH_MS + int(loop.time() * 1000) + self.ahead_ms.get(name, 0),
             random_bytes=self._random.randbytes,
             lease_clock=lambda: loop.time() * self.rates.get(name, 1.0),
             store=self.etcd.store(name),
@@ -70,8 +73,7 @@ class Stage:
         core = self.core(server)
         core.is_open = False
         self.etcd.link(name).cut()
-        if server._listener is not None:
-            server._listener.close()
+        server._endpoints.refuse()
         for connection in list(core.connections):
             connection.abort()
         await self.cluster(server).close()
@@ -81,8 +83,8 @@ class Stage:
         self.etcd.link(name).heal()
 
     def cluster(self, server: Server) -> Cluster:
-        assert server._cluster is not None
-        return server._cluster
+        assert isinstance(server._backing, Cluster)
+        return server._backing
 
     def core(self, server: Server) -> Core:
         assert server._core is not None
@@ -115,6 +117,13 @@ class Stage:
     async def stop(self) -> None:
         for server in self.servers.values():
             await server.stop()
+
+
+def view_of(stage: Stage, name: str) -> ClusterView:
+    """Return what a server knows of its service."""
+    view = stage.core(stage.servers[name]).cluster
+    assert view is not None
+    return view
 
 
 @contextlib.asynccontextmanager

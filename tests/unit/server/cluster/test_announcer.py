@@ -9,12 +9,10 @@ import pytest
 
 from paddock.server.cluster.announcer import Announcer
 from paddock.state.entry import DEPOSE, FORGET, LEAVE, RAISE_RULES, RULES, Entry
-from paddock.state.roster import DeposeRequest, forget_body, rules_body
+from paddock.state.roster_bodies import DeposeRequest, forget_body, rules_body
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import T, staged
 from tests.unit.state.shared_state import A, B, C, SharedState, join_entry
-
-NOW_MS = 1_000_000
 
 
 class Told:
@@ -25,7 +23,7 @@ class Told:
         self._caplog = caplog
         self.state = SharedState()
         self.state.join(A, "one:2181")
-        self.announcer = Announcer(self.state.roster, settings, lambda: NOW_MS)
+        self.announcer = Announcer(self.state.roster, settings)
 
     def commit(self, boot: bytes, entry: Entry) -> list[str]:
         self._caplog.clear()
@@ -34,9 +32,8 @@ class Told:
             self.announcer.tell(change, 1, is_ours=change.boot == A)
         return [f"{one.levelname} {one.getMessage()}" for one in self._caplog.records]
 
-    def join(self, boot: bytes, address: str = "", time_ms: int = NOW_MS) -> list[str]:
-        index = self.state.roster.index
-        return self.commit(boot, join_entry(index, address=address, time_ms=time_ms))
+    def join(self, boot: bytes, address: str = "") -> list[str]:
+        return self.commit(boot, join_entry(self.state.roster.index, address=address))
 
 
 def test_who_joins_is_named_by_number_and_address(caplog: pytest.LogCaptureFixture) -> None:
@@ -93,30 +90,6 @@ def test_a_server_with_other_settings_is_warned_of(caplog: pytest.LogCaptureFixt
     assert line == (
         "WARNING member 2 (two:2181) has other settings than this server: tickTime=2000 (3000 here)"
     )
-
-
-@pytest.mark.parametrize(
-    ("ahead_ms", "level", "words"),
-    [
-        (1_500, "WARNING", "1.5 s ahead of"),
-        (-1_500, "WARNING", "1.5 s behind"),
-        (61_000, "ERROR", "61.0 s ahead of"),
-        (-61_000, "ERROR", "61.0 s behind"),
-    ],
-)
-def test_a_server_whose_clock_is_wrong_is_told_of(
-    caplog: pytest.LogCaptureFixture, ahead_ms: int, level: str, words: str
-) -> None:
-    _, line = Told(caplog).join(B, "two:2181", NOW_MS + ahead_ms)
-    assert line.startswith(f"{level} the clock of member 2 (two:2181) is {words} the one of this")
-
-
-def test_clocks_that_differ_by_less_than_a_second_get_no_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    assert len(Told(caplog).join(B, time_ms=NOW_MS + 900)) == 1
-    # A command that joins for a moment tells no time.
-    assert len(Told(caplog).join(B, time_ms=0)) == 1
 
 
 @in_virtual_time

@@ -91,9 +91,16 @@ async def test_a_cut_off_server_answers_four_letter_words_as_a_whole() -> None:
         await asyncio.sleep(0.1)
         (connection,) = core.connections
         transport = connection._buffer.transport  # type: ignore[attr-defined]
-        transport.abort = lambda: aborted.append("aborted")
+        abort = transport.abort
+
+        def note_abort() -> None:
+            aborted.append("aborted")
+            abort()
+
+        transport.abort = note_abort
         writer.write(b"srvr")
-        answer = await reader.read()
+        async with asyncio.timeout(T):
+            answer = await reader.read()
         assert answer.endswith(b"not currently serving requests\n")
         assert aborted == []
         writer.close()

@@ -16,11 +16,12 @@ from paddock.server.replication.pacing import DISPUTED, Pacing
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
 from paddock.state.entry import BALLOT, LEAVE, Entry
-from paddock.state.roster import LEFT, VOTED, BallotRequest
+from paddock.state.roster import LEFT, VOTED
+from paddock.state.roster_bodies import BallotRequest
 from paddock.storage.replay import OtherStateError
 from paddock.testing.virtual import in_virtual_time
-from tests.unit.server.cluster.stage import Stage, T, connect, staged
-from tests.unit.state.shared_state import A, B, C, SharedState
+from tests.unit.server.cluster.stage import Stage, T, connect, staged, view_of
+from tests.unit.state.shared_state import A, B, C, SharedState, join_entry
 
 D, E = b"boot-ddd", b"boot-eee"
 RIGHT, WRONG = 7, 8
@@ -39,19 +40,33 @@ class Case:
         # Entries that were proposed and are not in the log yet.
         self.proposed: list[tuple[bytes, Entry]] = []
         for boot, digest in digests.items():
-            self.state.join(boot)
-            self.pacing[boot] = Pacing(lambda: 0.0, 1_000)
-            self.disputes[boot] = self._dispute(boot, digest)
+            self.join(boot, digest)
+
+    def join(self, boot: bytes, digest: int | None) -> None:
+        """Have a new server join."""
+        self.state.join(boot)
+        self.pacing[boot] = Pacing(lambda: 0.0, 1_000)
+        self.disputes[boot] = self._dispute(boot, digest)
+        self.disputes[boot].joined(boot)
+
+    def replace(self, boot: bytes, successor: bytes) -> None:
+        """Have a server join under a new name."""
+        entry = join_entry(self.state.roster.index, replaces=boot)
+        dispute = self.disputes[successor] = self.disputes.pop(boot)
+        self.pacing[successor] = self.pacing.pop(boot)
+        dispute.on_outvoted = self._noting(self.outvoted, successor)
+        dispute._propose = lambda entry: self.proposed.append((successor, entry))
+        self.commit(successor, entry)
+        dispute.joined(successor)
 
     def _dispute(self, boot: bytes, digest: int | None) -> Disputes:
         made = Disputes(
             self.state.roster,
-            self.pacing[boot],
+            self.pacing.setdefault(boot, Pacing(lambda: 0.0, 1_000)),
             {INDEX: digest}.get,
             lambda entry: self.proposed.append((boot, entry)),
             "member {}".format,
         )
-        made.boot = boot
         made.on_outvoted = self._noting(self.outvoted, boot)
         made.on_upheld = lambda: self.upheld.append(boot)
         return made
@@ -66,14 +81,14 @@ class Case:
 
     def commit(self, boot: bytes, entry: Entry) -> None:
         (outcome,) = self.state.commit(boot, entry)
-        assert (outcome.error, outcome.changes) == (0, [])
+        assert outcome.error == 0, outcome.body
         for change in self.state.changes():
             for dispute in self.disputes.values():
                 if change.kind == VOTED:
                     assert change.ballot is not None
                     dispute.voted(change.boot, change.ballot)
                 elif change.kind == LEFT:
-                    dispute.gone(change.boot)
+                    dispute.gone(change.boot, change.successor)
 
     def is_restrained(self) -> list[bool]:
         return [pacing.restraint == DISPUTED for pacing in self.pacing.values()]
@@ -145,9 +160,75 @@ def test_in_a_tie_no_write_is_accepted_until_one_side_is_gone(
     assert (case.outvoted, case.upheld) == ([], [A])
 
 
+def test_all_count_the_same_voters_though_one_joins_before_the_first_ballot() -> None:
+    case = Case({A: RIGHT, B: WRONG, C: RIGHT})
+    case.disputes[A].differs(B, INDEX)
+    case.join(D, WRONG)
+    case.commit_all()
+    assert case.is_restrained() == [True, True, True, True]
+    assert case.outvoted == []
+
+
+def test_a_tie_goes_on_when_a_member_comes_back_under_another_name() -> None:
+    case = Case({A: RIGHT, B: WRONG})
+    case.disputes[A].differs(B, INDEX)
+    case.commit_all()
+    case.disputes[B].suspend()
+    assert case.is_restrained() == [True, True]
+    # It knows what it had, though that is long ago.
+    case.disputes[B]._digest_at = lambda index: None
+    case.replace(B, C)
+    assert case.is_restrained() == [True, True]
+    case.commit_all()
+    assert case.is_restrained() == [True, True]
+    assert (case.outvoted, case.upheld) == ([], [])
+    case.disputes.pop(C)
+    case.commit(C, Entry(LEAVE, b""))
+    assert (case.is_restrained()[0], case.upheld) == (False, [A])
+
+
+def test_a_tie_is_over_when_a_member_comes_back_with_another_state() -> None:
+    """In a new process, which knows of no vote: the others vote again."""
+    for digest in (RIGHT, None):
+        case = Case({A: RIGHT, B: WRONG})
+        case.disputes[A].differs(B, INDEX)
+        case.commit_all()
+        case.disputes[B] = case._dispute(B, digest)
+        case.pacing[B] = Pacing(lambda: 0.0, 1_000)
+        case.replace(B, C)
+        assert case.is_restrained()[0]
+        case.commit_all()
+        assert not any(dispute.is_open() for dispute in case.disputes.values())
+        assert not any(case.is_restrained())
+        assert (case.outvoted, case.upheld) == ([], [A])
+
+
+def test_a_server_can_be_outvoted_while_it_is_no_member() -> None:
+    case = Case({A: RIGHT, B: RIGHT, C: WRONG})
+    case.disputes[A].differs(C, INDEX)
+    case.commit(*case.proposed.pop(0))
+    case.commit(*case.proposed.pop(0))
+    (ballot,) = [entry for boot, entry in case.proposed if boot == C]
+    case.disputes[C].suspend()
+    case.commit(C, ballot)
+    assert case.outvoted == [C]
+
+
+def test_a_vote_whose_beginning_was_missed_is_not_waited_for() -> None:
+    case = Case({A: RIGHT, B: RIGHT})
+    late = case._dispute(C, RIGHT)
+    case.disputes[A].differs(B, INDEX)
+    case.commit(*case.proposed.pop(0))
+    case.disputes[C], case.pacing[C] = late, case.pacing[A]
+    case.commit_all()
+    case.state.join(C)
+    late.joined(C)
+    assert not late.is_open()
+
+
 def test_a_server_that_is_no_member_for_now_does_not_vote() -> None:
     case = Case({A: RIGHT, B: WRONG})
-    case.disputes[A].forget()
+    case.disputes[A].suspend()
     case.disputes[A].differs(B, INDEX)
     assert case.proposed == []
     ballot = Entry(BALLOT, BallotRequest(INDEX, WRONG).encode())
@@ -236,8 +317,25 @@ async def test_two_servers_that_differ_accept_no_writes_and_serve_reads() -> Non
             with pytest.raises(paddock.ServiceError):
                 await refused
         assert (await client.get("/n")).data == b"0"
-        assert stage.servers["a"].cluster_status()["is_disputed"] is True
+        assert view_of(stage, "a").is_disputed()
         await stage.servers.pop("b").stop()
         await client.sync("/")
-        assert stage.servers["a"].cluster_status()["is_disputed"] is False
+        assert not view_of(stage, "a").is_disputed()
         await client.create("/x")
+
+
+@in_virtual_time
+async def test_no_write_is_acknowledged_while_a_member_comes_back_in_a_tie() -> None:
+    async with staged("a", "b") as stage, connect(stage, "a", timeout=60) as client:
+        await client.create("/n", b"0")
+        await stage.settle()
+        damage(stage, stage.servers["b"])
+        await client.create("/m", b"1")
+        await asyncio.sleep(T)
+        stage.cluster(stage.servers["b"]).membership.lose("etcd was slow")
+        for _ in range(400):
+            with pytest.raises(paddock.ServiceError):
+                await client.set("/m", b"2")
+            await asyncio.sleep(0.005)
+        assert stage.members("a") == [1, 3]
+        assert view_of(stage, "b").is_disputed()

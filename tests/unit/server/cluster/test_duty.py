@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from paddock.server.cluster.etcd_watch import PAUSE
+from paddock.testing.simulation.store_faults import StoreFaults
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, connect, staged
 
@@ -51,3 +52,19 @@ async def test_a_snapshot_that_would_fill_etcd_is_not_written(
         assert stage.is_serving("a")
     told = [one.getMessage() for one in caplog.records]
     assert "a snapshot needs about" in told[0]
+
+
+@in_virtual_time
+async def test_etcd_stays_small_however_fast_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gentle upload would be overtaken by the log: 10 MB/s, and a round trip of 40 ms."""
+    monkeypatch.setattr("paddock.log.etcd.trimming.LOG_BYTES_MIN", MIB)
+    faults = StoreFaults(latency_s=(0.02, 0.02), commit_s=(0.001, 0.001))
+    async with staged("a", faults=faults) as stage, connect(stage, "a") as client:
+        for number in range(40):
+            await client.create(f"/n{number}", bytes(100_000))
+        most = written = 0
+        while written < 150 * MIB:
+            await asyncio.gather(*[client.set(f"/n{n}", bytes(100_000)) for n in range(20)])
+            written += 20 * 100_000
+            most = max(most, stage.etcd.space.used_bytes)
+        assert most < 100 * MIB

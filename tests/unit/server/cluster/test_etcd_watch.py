@@ -14,10 +14,10 @@ from tests.unit.server.cluster.stage import Stage, connect, staged
 GIB = 1 << 30
 
 
-async def fill(stage: Stage, used: int, database: int = GIB) -> None:
+async def fill(stage: Stage, used: int, database: int = GIB, quota: int = GIB) -> None:
     """Have the database be so large, and wait until all servers know it."""
     space = stage.etcd.space
-    space.quota_bytes, space.database_bytes, space.used_bytes = GIB, database, used
+    space.quota_bytes, space.database_bytes, space.used_bytes = quota, database, used
     await asyncio.sleep(PAUSE + 0.5)
 
 
@@ -101,6 +101,35 @@ async def test_the_operator_is_told_once_when_it_begins_and_when_it_ends(
         "clients' writes are accepted again",
     ]
     assert "and may have 1073741824 (model)" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "database", "says"),
+    [
+        (
+            0,
+            2 * GIB,
+            "and paddock.etcdQuotaBytes says that it may have 8589934592 (model). Either etcd's",
+        ),
+        (0, 8 * GIB - 1_000_000, "and may have 8589934592 (model). Defragment etcd"),
+        (2 * GIB, GIB, "and may have 2147483648 (model). Defragment etcd"),
+    ],
+    ids=["smaller", "same", "told"],
+)
+@in_virtual_time
+async def test_an_etcd_that_is_full_below_the_quota_that_is_set_here_is_told_of(
+    caplog: pytest.LogCaptureFixture, told: int, database: int, says: str
+) -> None:
+    caplog.set_level(logging.ERROR, "paddock.server.cluster.etcd_watch")
+    async with staged("a") as stage:
+        stage.etcd.fill()
+        for _ in range(2):
+            await fill(stage, used=7, database=database, quota=told)
+        (line,) = [one.getMessage() for one in caplog.records if "NOSPACE" in one.getMessage()]
+        assert f"etcd is full (NOSPACE): its database has {database} bytes, of which 7 are" in line
+        assert says in line
+        stage.etcd.make_space()
+        await fill(stage, used=7)
 
 
 @in_virtual_time

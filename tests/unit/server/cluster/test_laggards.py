@@ -82,6 +82,8 @@ async def test_a_server_that_is_behind_slows_the_others_down_and_they_recover() 
         await client.create("/n")
         assert core.machine.roster is not None
         slow = [*core.machine.roster.members.values()][1]
+        # Its first batch behind the JOIN comes soon, the next one T/4 later.
+        await asyncio.sleep(T / 8)
         slow.lag = 3_000
         await asyncio.sleep(T / 8)
         pacing = core.proposer.pacing

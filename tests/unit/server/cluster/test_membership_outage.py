@@ -8,9 +8,12 @@ import pytest
 
 from paddock.log.etcd.store import StoreForbiddenError
 from paddock.log.interface import ForbiddenError, LogCorruptError
+from paddock.protocol import opcodes
 from paddock.server.connections.core import Core
+from paddock.server.replication.proposals import AwaitedOutcome
 from paddock.state.entry import Entry
-from paddock.state.machine import Outcome
+from paddock.state.machine import Outcome, session_body
+from paddock.storage.replay import OtherStateError
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import Stage, T, connect, staged
 
@@ -161,3 +164,67 @@ async def test_a_server_that_fails_in_an_unforeseen_way_at_an_entry_ends() -> No
         await client.create("/n")
         await asyncio.sleep(T)
         assert core.replica.is_dead()
+
+
+@in_virtual_time
+async def test_a_boot_that_ends_before_it_has_a_lease_tracks_no_session_any_more() -> None:
+    async with staged("a", "b") as stage:
+        membership = stage.cluster(stage.servers["b"]).membership
+        core = stage.core(stage.servers["b"])
+        opened = AwaitedOutcome()
+        entry = Entry(opcodes.CREATE_SESSION, session_body(60_000, b"p" * 16))
+        core.proposer.submit(entry, opened)
+        assert await opened.wait() is not None
+        membership.lose("the test")
+        # It is cut off when its JOIN is in the log, and deposed before it has come out of it there.
+        for _ in range(1_000):
+            await asyncio.sleep(0.0002)
+            if stage.members("a") == [1, 3]:
+                break
+        assert (membership.number, stage.members("a")) == (0, [1, 3])
+        stage.etcd.link("b").cut()
+        await asyncio.sleep(3 * T)
+        assert stage.members("a") == [1]
+        stage.etcd.link("b").heal()
+        await asyncio.sleep(2.5 * T)
+        assert (membership.number, stage.members("a")) == (4, [1, 4])
+        assert [one.owner for one in core.machine.sessions.by_id.values()] == [1]
+        assert core.tracker.all() == []
+
+
+@in_virtual_time
+async def test_a_server_outvoted_while_it_joins_takes_its_own_batch_for_foreign() -> None:
+    async with staged("a", "b") as stage:
+        cluster, core = stage.cluster(stage.servers["b"]), stage.core(stage.servers["b"])
+        # As when it waits for its lease to hold.
+        cluster.membership.is_joining = True
+        core.proposer.renew()
+        assert core.proposer.is_syncing()
+        before = core.replica.applied
+        cluster._give_up_state(OtherStateError("outvoted"))
+        await asyncio.sleep(1)
+        assert core.replica.applied > before
+        assert core.replica.failure is None
+        cluster.membership.is_joining = False
+
+
+@pytest.mark.parametrize("is_joining", [False, True])
+@in_virtual_time
+async def test_a_state_that_was_outvoted_is_not_served_to_read_only_clients(
+    is_joining: bool,
+) -> None:
+    async with staged("a", "b", read_only_mode_enabled=True) as stage:
+        cluster, core = stage.cluster(stage.servers["b"]), stage.core(stage.servers["b"])
+        if is_joining:
+            stage.etcd.link("b").cut()
+            await asyncio.sleep(T)
+            assert cluster.membership.is_joining
+            assert core.is_read_only
+        cluster._give_up_state(OtherStateError("outvoted"))
+        # It is so at once, and not only when somebody looks.
+        await asyncio.sleep(0)
+        assert not core.is_serving()
+        await asyncio.sleep(1)
+        assert isinstance(stage.lost["b"], OtherStateError)
+        assert not core.is_serving()
+        stage.etcd.link("b").heal()

@@ -150,18 +150,47 @@ async def test_a_server_does_not_start_beside_a_cache_that_is_ahead_of_etcd(tmp_
             await stage.start("a", tmp_path / "a")
 
 
+async def begin_epoch(stage: Stage) -> None:
+    """Do as `paddock cluster epoch` does, by the only member."""
+    other = await stage.start("b")
+    await asyncio.sleep(2 * T)
+    epoch = AwaitedOutcome()
+    stage.core(other).proposer.submit(Entry(EPOCH, b""), epoch)
+    outcome = await epoch.wait()
+    assert outcome is not None
+    assert outcome.error == 0
+
+
 @in_virtual_time
 async def test_a_cache_of_an_earlier_epoch_is_dropped(tmp_path: Path) -> None:
     async with staged() as stage:
         await restored(stage, tmp_path / "a")
-        # As `paddock cluster epoch` does, by the only member.
-        other = await stage.start("b")
-        await asyncio.sleep(2 * T)
-        epoch = AwaitedOutcome()
-        stage.core(other).proposer.submit(Entry(EPOCH, b""), epoch)
-        outcome = await epoch.wait()
-        assert outcome is not None
-        assert outcome.error == 0
+        await begin_epoch(stage)
         await stage.start("a", tmp_path / "a")
         async with connect(stage, "a") as client:
             assert (await client.get("/n")).stat.version == 5
+
+
+@pytest.mark.usefixtures("often")
+@in_virtual_time
+async def test_snapshots_of_an_earlier_epoch_do_not_displace_new_ones(tmp_path: Path) -> None:
+    """Two of them, at higher indices than the log has reached since."""
+    async with staged() as stage:
+        server = await stage.start("a", tmp_path / "a")
+        await write(stage, "a", 5)
+        backup = stage.etcd.backup()
+        await write(stage, "a", 300)
+        await server.take_snapshot()
+        await write(stage, "a", 5)
+        await server.stop()
+        stage.servers.clear()
+        stage.etcd.restore(backup)
+        await begin_epoch(stage)
+        await stage.servers.pop("b").stop()
+        again = await stage.start("a", tmp_path / "a")
+        await write(stage, "a", 120)
+        await asyncio.sleep(30)
+        shared = stage.core(again).cluster
+        assert shared is not None
+        assert shared.log().snapshot_index > 100
+        assert len(list((tmp_path / "a").rglob("*.aside"))) == 2

@@ -525,3 +525,27 @@ def test_a_missing_file_is_one_line(zoo_cfg: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         Settings().read_file(zoo_cfg)
     assert str(caught.value) == f"{zoo_cfg}: cannot be read: No such file or directory"
+
+
+def test_what_is_for_several_servers_alone_is_warned_of(zoo_cfg: Path) -> None:
+    zoo_cfg.write_text("paddock.advertise=h1:2181\nsyncLimit=5\n")
+    settings = Settings()
+    settings.read_file(zoo_cfg)
+    settings.read_environment({"PADDOCK_ETCD_USER": "shop", "PADDOCK_ETCD_PASSWORD": "hush"})
+    settings.config()
+    reason = "is not used: there is no log in etcd (--log)"
+    assert settings.warnings == [
+        f"{zoo_cfg}:1: paddock.advertise = 'h1:2181' {reason}",
+        f"PADDOCK_ETCD_USER = 'shop' {reason}",
+        f"PADDOCK_ETCD_PASSWORD = (not shown) {reason}",
+    ]
+
+
+def test_the_folder_of_a_log_is_not_used_where_that_is_in_etcd(zoo_cfg: Path) -> None:
+    zoo_cfg.write_text("dataLogDir=/var/lib/zookeeper-log\nlog=etcd://h1/shop\n")
+    settings = Settings()
+    settings.read_file(zoo_cfg)
+    assert settings.config().data_log_directory is None
+    assert settings.warnings == [
+        f"{zoo_cfg}:1: dataLogDir = '/var/lib/zookeeper-log' is not used: the log is in etcd"
+    ]

@@ -64,6 +64,26 @@ def test_a_session_whose_end_was_not_written_lives_on() -> None:
     run(scenario)
 
 
+def test_a_session_lives_on_if_nobody_can_say_what_became_of_its_end() -> None:
+    """As when an operator has the log skip the batch with its end."""
+
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        liveness = harness.liveness_of(client)
+        harness.service.lifecycle.expire(liveness)
+        client.send(rq.exists("/"))
+        await turn()
+        assert (client.replies(), liveness.is_closing) == ([], True)
+        (batch,) = harness.service.proposer._in_flight.values()
+        batch.submitters[0].abort()
+        await turn()
+        assert [error for _, error, _ in client.replies()] == [OK]
+        assert not liveness.is_closing
+
+    run(scenario)
+
+
 def test_a_session_created_for_a_client_that_has_gone_is_watched_over() -> None:
     async def scenario() -> None:
         harness = Harness()

@@ -6,7 +6,7 @@ from paddock.errors import BAD_ARGUMENTS, OK
 from paddock.log.interface import LogCorruptError, Record
 from paddock.state.entry import FORGET, JOIN, LEAVE, RULES, Batch, Entry
 from paddock.state.machine import StateMachine
-from paddock.state.roster import JoinRequest, forget_body
+from paddock.state.roster_bodies import JoinRequest, forget_body
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.replay import OtherStateError, UnreadableBatchError
 
@@ -71,7 +71,7 @@ def test_a_gap_is_noticed() -> None:
 def test_a_batch_that_cannot_be_read_is_named() -> None:
     replay = new_replay()
     replay.apply(record(1, join(), 0))
-    with pytest.raises(UnreadableBatchError, match="batch 2 cannot be read"):
+    with pytest.raises(UnreadableBatchError, match="batch 2 of the log cannot be read"):
         replay.apply(record(2, b"no batch", 1))
 
 
@@ -79,7 +79,7 @@ def test_a_held_batch_that_cannot_be_read_is_named_by_its_own_index() -> None:
     replay = new_replay()
     replay.apply(record(1, join(), 0))
     replay.apply(record(2, b"no batch", 2))
-    with pytest.raises(UnreadableBatchError, match="batch 2 cannot be read"):
+    with pytest.raises(UnreadableBatchError, match="batch 2 of the log cannot be read"):
         replay.apply(record(3, batch(LEAVE), 1))
 
 

@@ -9,7 +9,7 @@ from paddock.protocol.acl import OPEN
 from paddock.protocol.requests import CreateRequest, VersionRequest
 from paddock.state.entry import ATTACH, DEPOSE, EXPIRE, JOIN, Batch, Entry
 from paddock.state.machine import attach_body, session_body
-from paddock.state.roster import DeposeRequest, JoinRequest
+from paddock.state.roster_bodies import DeposeRequest, JoinRequest
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.frames import encode_record
 from paddock.testing.simulation.history import Logged
