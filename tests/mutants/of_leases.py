@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutation import Mutation, mutation
+from tests.mutants.mutation import Edit, Mutation, mutation
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
@@ -46,9 +46,9 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
         "deposed-too-early",
         "A member is deposed after it was silent for the whole of a lease.",
-        "server/cluster/membership.py",
-        "            patience = lease * (1 + _STAGGER * self._rank(member))\n",
-        "            patience = lease / 2 * (1 + _STAGGER * self._rank(member))\n",
+        "server/cluster/silence.py",
+        "            patience = lease * (1 + _STAGGER * self._rank(own_number, member))\n",
+        "            patience = lease / 2 * (1 + _STAGGER * self._rank(own_number, member))\n",
     ),
     mutation(
         "deposed-though-heard",
@@ -60,7 +60,7 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
         "silence-before-join",
         "Silence is counted from when we joined, at most.",
-        "server/cluster/membership.py",
+        "server/cluster/silence.py",
         "max(self._heard.get(boot, 0.0), self._joined_at)",
         "self._heard.get(boot, 0.0)",
     ),
@@ -99,12 +99,19 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "server/sessions/lifecycle.py",
         "        elif is_ours and self._sessions.by_id[change.session].owner == self._owner:\n",
         "        elif True:\n",
+        Edit(
+            "state/machine.py",
+            "elif session.owner != self._owner and entry.rules > EXPIRED_BY_ANYBODY:\n",
+            "elif False:\n",
+        ),
     ),
     mutation(
         "no-renewal",
         "An idle server renews its lease.",
         "server/cluster/membership.py",
-        "                    self._core.proposer.renew()\n                self._look_at_others()\n",
-        "                    pass\n                self._look_at_others()\n",
+        "                self.clocks.look(pause)\n"
+        "                if self._core.proposer.idle_seconds() >= pause:\n"
+        "                    self._core.proposer.renew()\n",
+        "",
     ),
 )
