@@ -300,7 +300,7 @@ class Membership:
         Returns False if it was void, so that another one is needed.
         """
         core, records = self._core, self._records
-        self._boot = boot = new_boot(self._roster, self._random_bytes)
+        self._boot = boot = new_boot(self.roster, self._random_bytes)
         if self.on_boot is not None:
             self.on_boot(boot, replaces)
         self.number = 0

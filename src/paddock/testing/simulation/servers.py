@@ -19,6 +19,7 @@ from paddock.log.interface import (
     OtherHistoryError,
     TrimmedError,
 )
+from paddock.server.cluster.cluster import Cluster
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.server import Server
@@ -173,8 +174,8 @@ class Machine:
 
     async def _start_again(self, process: ProcessLoop) -> None:
         assert self._server is not None
-        await self._server.stop()
         self.count()
+        await self._server.stop()
         self._boots += 1
         self._start_server(process)
 
@@ -313,8 +314,8 @@ class MemberMachine(Machine):
         return copy
 
     def count(self) -> None:
-        cluster = None if self._server is None else self._server._cluster
-        if cluster is not None and cluster._start is not None:
+        cluster = None if self._server is None else self._server._backing
+        if isinstance(cluster, Cluster) and cluster._start is not None:
             figures = cluster._start.log.figures
             self.counts["log: watches opened again"] += figures.reopenings
             self.counts["log: read in pages"] += figures.page_reads

@@ -60,7 +60,7 @@ def test_a_copy_of_the_folder_replaces_nobody(tmp_path: Path) -> None:
 
 def test_a_name_that_a_boot_has_had_is_drawn_again() -> None:
     roster = Roster(b"service")
-    roster.members[BOOT] = Member(1, BOOT, 1, 1, 3, "", "", "", 0)
+    roster.members[BOOT] = Member(1, BOOT, 1, 1, 3, "", "", "", 0, 0)
     roster.ended[b"ended..."] = 1
     drawn = iter((BOOT, b"ended...", b"another."))
     assert new_boot(roster, lambda _: next(drawn)) == b"another."

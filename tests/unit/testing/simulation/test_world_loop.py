@@ -45,15 +45,21 @@ def test_what_a_callback_of_the_world_raises_ends_it() -> None:
         new_world().run_until_complete(main())
 
 
-def test_a_world_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("pause", "said"), [(0.0, "time stands still at 0.000 s"), (0.01, "no end after 1001 calls")]
+)
+def test_a_world_without_an_end_is_ended(
+    monkeypatch: pytest.MonkeyPatch, pause: float, said: str
+) -> None:
     monkeypatch.setattr(module, "_CALLS_MAX", 1_000)
+    monkeypatch.setattr(module, "_STILL_CALLS_MAX", 1_000)
 
     async def main(network: SimulatedNetwork) -> None:
         def again() -> None:
-            network.world.call_soon(again)
+            network.world.call_later(pause, again)
 
         again()
-        await asyncio.sleep(1)
+        await asyncio.sleep(1_000)
 
-    with pytest.raises(EndlessError, match="no end after 1000 calls"):
+    with pytest.raises(EndlessError, match=said):
         in_world(main)
