@@ -41,7 +41,7 @@ _RECIPES_EVERY: Final = 3
 _PROGRESS_SECONDS: Final = 10.0
 _PROBLEMS_MAX: Final = 5
 # From so many worlds on, a campaign has to have seen all of these.
-WORLDS_FOR_COVERAGE: Final = 400
+WORLDS_FOR_COVERAGE: Final = 1_000
 TO_BE_SEEN: Final = (
     "unknown outcomes",
     "unknown outcomes that took effect",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from paddock.protocol.framing import FrameBuffer
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.frames import is_event
 from paddock.testing.simulation.history import History, Moment
-from paddock.testing.simulation.world_loop import WorldLoop
 
 _FRAME_BYTES_MAX = 1 << 30
 # Four-letter words, with which a client looks for a server.
@@ -16,7 +17,7 @@ _WORDS = (b"isro", b"ruok", b"srvr")
 class Recorder:
     """The history of a world as it happens."""
 
-    def __init__(self, world: WorldLoop) -> None:
+    def __init__(self, world: asyncio.AbstractEventLoop) -> None:
         self.history = History()
         self._world = world
         self._last = 0

@@ -47,7 +47,7 @@ class WorldEtcd(EtcdModel):
             record = Record(head.version, payload, boot, number, self.space.revision)
             self.committed.append((self.process.true_time(), record))
             store = self._stores.pop(boot, None) if number == 0 else None
-            if store is not None and store.is_over:
+            if store is not None and store.is_over and not self.boots[boot].endswith("?"):
                 self.boots[boot] = ""
         return put
 

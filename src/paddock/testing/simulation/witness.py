@@ -39,11 +39,13 @@ def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
 
 
 def read_shared_log(
-    records: Iterable[tuple[float, Record]], counts: Counter[str], boots: Mapping[bytes, str]
+    records: Iterable[tuple[float, Record]],
+    counts: Counter[str],
+    boots: Mapping[bytes, str] | None = None,
 ) -> Iterator[Logged]:
     """Yield what a log holds that several servers share, and count what became of its records.
 
-    `boots` has the server of each boot.
+    `boots` has the server of each boot; without it nothing is said of servers.
     """
     machine = StateMachine()
     machine.share(b"")
@@ -71,7 +73,7 @@ def read_shared_log(
                 while (change := machine.take_roster_change()) is not None:
                     counts[f"members: {_CHANGES.get(change.kind, change.kind)}"] += 1
                     about = _ABOUT.get(change.kind)
-                    if about is not None:
+                    if about is not None and boots is not None:
                         name = f"{boots[change.boot]} {change.boot.hex()}"
                         silence_ms = int((at - heard[change.boot]) * 1000)
                         yield Logged(
