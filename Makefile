@@ -185,7 +185,8 @@ storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until
 simulate: $(VENV)/.dev ## simulated worlds of servers, clients and faults, each judged (SEEDS=1000, or SEEDS=7:8)
 	$(PURE) $(BIN)/python -m paddock.testing.simulation.campaign --seeds $(SEEDS) $(SIMULATE)
 
-# MUTANTS='--only lease-too-long' runs one of them, and writes nothing.
+# MUTANTS='--only lease-too-long' runs one of them, and writes nothing; MUTANTS=--missing goes on with
+# what was not found yet.
 mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated worlds; writes the table of them
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 

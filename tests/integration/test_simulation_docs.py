@@ -27,7 +27,8 @@ _STORY = re.compile(r"WorldFailedError: (seed \d+: .*?To play it again:[^\n]*)",
 
 def run(folder: Path, service: str, tests: str) -> PytestRun:
     (folder / "billing.py").write_text(service, encoding="utf-8")
-    return run_pytest(folder, tests, "--tb=short")
+    # Without a summary: on CI pytest tells all of each failure there once more.
+    return run_pytest(folder, tests, "--tb=short", "-rN")
 
 
 def stories(folder: Path) -> list[str]:

@@ -5,5 +5,6 @@ campaign of simulated worlds (`paddock.testing.simulation.campaign`), unchanged,
 until a seed fails. A mutation that survives is a check that is missing in the worlds or the judge.
 
     python -m tests.mutants                 # all of them, and writes the table
+    python -m tests.mutants --missing       # those that are not in the table yet
     python -m tests.mutants --only NAME...  # some, and writes nothing
 """

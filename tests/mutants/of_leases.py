@@ -94,24 +94,16 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "                self.tracker.add(session.id, session.timeout_ms / 10000)\n",
     ),
     mutation(
-        "lost-server-tracks",
-        "A server that has lost its lease owns no session any more.",
-        "server/cluster/membership.py",
-        "        core.proposer.abandon()\n        core.lifecycle.release()\n",
-        "        core.proposer.abandon()\n",
-        # It is ensured once more before the next boot.
-        Edit(
-            "server/cluster/membership.py",
-            "its sessions are with others.\n        core.lifecycle.release()\n",
-            "its sessions are with others.\n",
-        ),
-    ),
-    mutation(
         "everybody-tracks",
         "Only its owner ends a session for silence.",
         "server/sessions/lifecycle.py",
         "        elif is_ours and self._sessions.by_id[change.session].owner == self._owner:\n",
         "        elif True:\n",
+        Edit(
+            "state/machine.py",
+            "elif session.owner != self._owner and entry.rules > EXPIRED_BY_ANYBODY:\n",
+            "elif False:\n",
+        ),
     ),
     mutation(
         "no-renewal",

@@ -81,7 +81,8 @@ def find_all(
 
 def read_found() -> dict[str, Found]:
     """Return what was found before, by the name of the mutation."""
-    return {name: Found(**one) for name, one in json.loads(FOUND.read_text()).items()}
+    kept = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    return {name: Found(**one) for name, one in kept.items()}
 
 
 def write_found(found: dict[str, Found]) -> None:

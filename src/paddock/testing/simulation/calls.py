@@ -106,6 +106,9 @@ class Boot:
     joined_place: int
     ended_at: float = float("inf")
     ended_place: int = -1
+    is_deposed: bool = False
+    # For how long nothing of it was committed when it was deposed.
+    silence: float = 0.0
 
 
 @dataclass
@@ -208,10 +211,12 @@ class Calls:
             server, _, name = logged.path.partition(" ")
             self.boots.append(Boot(server, name, logged.session, logged.at, place))
             return
-        if logged.about == h.ENDED:
+        if logged.about in (h.ENDED, h.DEPOSED):
             for boot in self.boots:
                 if boot.number == logged.session:
                     boot.ended_at, boot.ended_place = logged.at, place
+                    boot.is_deposed = logged.about == h.DEPOSED
+                    boot.silence = logged.timeout_ms / 1000
             return
         if logged.zxid in self.log:
             self._complain(

@@ -36,10 +36,12 @@ from paddock.testing.simulation.world import Result, run_world
 
 # How many servers the worlds have, in turn by their seed.
 _SERVERS: Final = (3, 1, 3, 2)
+# One seed in so many also has a world of recipes.
+_RECIPES_EVERY: Final = 3
 _PROGRESS_SECONDS: Final = 10.0
 _PROBLEMS_MAX: Final = 5
 # From so many worlds on, a campaign has to have seen all of these.
-WORLDS_FOR_COVERAGE: Final = 400
+WORLDS_FOR_COVERAGE: Final = 1_000
 TO_BE_SEEN: Final = (
     "unknown outcomes",
     "unknown outcomes that took effect",
@@ -58,18 +60,14 @@ TO_BE_SEEN: Final = (
     "members: deposed",
     "members: left",
     "lost its log: TrimmedError",
+    "ended by itself: ForbiddenError",
     "recipes: grants",
     "recipes: grants that outlived their session",
     "recipes: guarded writes refused",
     "recipes: queue items",
     "recipes: looks at members",
-    "ended by itself: ForbiddenError",
     *(f"fault: {kind}" for kind in dict.fromkeys((*SINGLE_FAULTS, *CLUSTER_FAULTS))),
 )
-
-
-# One seed in so many also has a world of recipes.
-_RECIPES_EVERY: Final = 3
 
 
 def plans_of(seed: int, servers: int = 0) -> Iterator[Plan]:
@@ -89,10 +87,11 @@ class Outcome:
     """What came of a seed, as far as a campaign keeps it."""
 
     seed: int
-    seconds: float
-    counts: Counter[str]
-    problems: list[str]
-    # What is to be told of a failure.
+    worlds: int = 0
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    # What is to be told of failures.
     said: list[str] = field(default_factory=list)
 
 
@@ -107,23 +106,23 @@ class Terms:
 
 def run_seed(terms: Terms, seed: int) -> Outcome:
     """Run the worlds of a seed, and keep what is left of those that fail."""
-    outcome = Outcome(seed, 0.0, Counter(), [])
+    outcome = Outcome(seed)
     for plan in plans_of(seed, terms.servers):
+        outcome.worlds += 1
         outcome.counts[f"worlds with {plan.servers} servers"] += 1
         try:
             result = run_world(plan)
         except Exception as error:
             # A judge that meets what cannot be has found it.
-            problems = [f"world: {type(error).__name__}: {error}"]
-            kept = []
-        else:
-            outcome.seconds += result.seconds
-            outcome.counts += result.counts
-            problems = result.problems[:_PROBLEMS_MAX]
-            kept = keep_failure(result, terms.failures, shrinks=terms.shrinks) if problems else []
-        if problems:
-            outcome.problems += problems
-            outcome.said += [f"seed {seed} fails: {problems[0]}", *kept]
+            outcome.problems.append(f"world: {type(error).__name__}: {error}")
+            outcome.said.append(f"seed {seed} fails: {outcome.problems[-1]}")
+            continue
+        outcome.seconds += result.seconds
+        outcome.counts += result.counts
+        if result.problems:
+            outcome.problems += result.problems[:_PROBLEMS_MAX]
+            outcome.said.append(f"seed {seed} fails: {result.problems[0]}")
+            outcome.said += keep_failure(result, terms.failures, shrinks=terms.shrinks)
     return outcome
 
 
@@ -132,6 +131,7 @@ class Campaign:
 
     def __init__(self, state: Path | None = None) -> None:
         self.done: set[int] = set()
+        self.worlds = 0
         self.failed: dict[int, list[str]] = {}
         self.counts: Counter[str] = Counter()
         self.seconds = 0.0
@@ -143,6 +143,7 @@ class Campaign:
             with contextlib.suppress(FileNotFoundError):
                 kept = json.loads(state.read_text())
                 self.done = set(kept["done"])
+                self.worlds = kept["worlds"]
                 self.failed = {int(seed): told for seed, told in kept["failed"].items()}
                 self.counts = Counter(kept["counts"])
                 self.seconds = kept["seconds"]
@@ -152,6 +153,7 @@ class Campaign:
     def note(self, outcome: Outcome) -> None:
         """Take what came of a seed."""
         self.done.add(outcome.seed)
+        self.worlds += outcome.worlds
         self.counts += outcome.counts
         self.seconds += outcome.seconds
         self.versions[version()] += 1
@@ -162,6 +164,7 @@ class Campaign:
         if self._state is not None:
             kept = {
                 "done": sorted(self.done),
+                "worlds": self.worlds,
                 "failed": self.failed,
                 "counts": dict(self.counts),
                 "seconds": self.seconds,
@@ -174,18 +177,18 @@ class Campaign:
 
     def missing(self) -> list[str]:
         """Return what should have been seen and was not; nothing in a short campaign."""
-        if len(self.done) < WORLDS_FOR_COVERAGE:
+        if self.worlds < WORLDS_FOR_COVERAGE:
             return []
         return [name for name in TO_BE_SEEN if not self.counts[name]]
 
     def summary(self) -> str:
         faults = sum(count for name, count in self.counts.items() if name.startswith("fault: "))
-        pace = len(self.done) * 60 / self.real_seconds if self.real_seconds else 0
+        pace = self.worlds * 60 / self.real_seconds if self.real_seconds else 0
         versions = f", {len(self.versions)} versions of the code" if len(self.versions) > 1 else ""
         return (
-            f"{len(self.done)} worlds ({pace:.0f} a minute), {self.seconds / 3600:.1f} virtual"
-            f" hours, {self.counts['calls']} calls, {faults} faults, {len(self.failed)} failed"
-            f"{versions}"
+            f"{len(self.done)} seeds, {self.worlds} worlds ({pace:.0f} a minute),"
+            f" {self.seconds / 3600:.1f} virtual hours, {self.counts['calls']} calls,"
+            f" {faults} faults, {len(self.failed)} failed{versions}"
         )
 
     def table(self) -> Iterator[str]:

@@ -47,6 +47,7 @@ REAPED: Final = "reaped"
 CALL: Final = "call"
 EPOCH: Final = "epoch"
 JOINED: Final = "joined"
+DEPOSED: Final = "deposed"
 ENDED: Final = "ended"
 
 
@@ -55,7 +56,7 @@ class Logged:
     """One zxid of the log: a session opened or expired, a node reaped, a client's write.
 
     Without a zxid: a server has joined, under the number `session`, and `path` names it and its
-    boot; or it was deposed, has left, or was replaced.
+    boot; or it was deposed, `timeout_ms` after its last batch; or it has left, or was replaced.
     `at` is when it was committed, -1 if that is not known. A write is named by its session and xid.
     """
 

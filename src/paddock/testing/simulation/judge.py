@@ -16,7 +16,8 @@ reply was lost. The order is replayed on the reference model, and these rules ar
     sessions    a session ends when its client closes it, or after a timeout in which no server had
                 told its client that it lives. A session that is said to be over is over
     leases      a server that was deposed, has left or was replaced answers nothing that was sent to
-                it after that, and does not come back under the same name
+                it after that, and does not come back under the same name. None is deposed before it
+                was silent for the whole of a lease
 
     verdict = judge(history)
     assert not verdict.violations, verdict.report()
@@ -65,8 +66,12 @@ class Verdict:
         return "\n".join(lines)
 
 
-def judge(history: History, *, clock_rate_max: float = 1.0) -> Verdict:
-    """Judge a history. `clock_rate_max` says how fast the clock of a server may run."""
+def judge(history: History, *, clock_rate_max: float = 1.0, lease_seconds: float = 0.0) -> Verdict:
+    """Judge a history.
+
+    `clock_rate_max` says how fast the clock of a server may run, and `lease_seconds` for how long a
+    server may be silent before it is deposed.
+    """
     calls = Calls(history)
     timeline = Timeline(calls)
     verdict = Verdict(history, calls, timeline)
@@ -75,6 +80,6 @@ def judge(history: History, *, clock_rate_max: float = 1.0) -> Verdict:
     found += timeline.violations
     found += judge_orders(timeline)
     found += judge_sessions(timeline, clock_rate_max)
-    found += judge_leases(timeline)
+    found += judge_leases(timeline, lease_seconds / clock_rate_max)
     found += judge_replay(timeline)
     return verdict

@@ -11,10 +11,13 @@ from paddock.testing.simulation.calls import Boot, Calls
 from paddock.testing.simulation.judge_timeline import Timeline, Violation
 
 
-def judge_leases(timeline: Timeline) -> list[Violation]:
-    """Return what servers have answered that could not know that they were members."""
+def judge_leases(timeline: Timeline, silence_min: float) -> list[Violation]:
+    """Return what breaks the rules of leases; a server is silent for so long before it is deposed.
+
+    Above all that is what servers have answered that could not know that they were members.
+    """
     calls = timeline.calls
-    found = _joined_again(calls)
+    found = [*_joined_again(calls), *_deposed_early(calls, silence_min)]
     for connection in calls.connections.values():
         boots = [
             one
@@ -54,3 +57,17 @@ def _joined_again(calls: Calls) -> list[Violation]:
                 )
             )
     return found
+
+
+def _deposed_early(calls: Calls, silence_min: float) -> list[Violation]:
+    """Who deposes a server has heard nothing of it for a whole lease, and nothing came since."""
+    return [
+        Violation(
+            "leases",
+            f"{boot.server} was deposed {boot.silence:.3f} s after its last batch, and not"
+            f" {silence_min:.3f} s",
+            [boot.ended_place],
+        )
+        for boot in calls.boots
+        if boot.is_deposed and boot.silence < silence_min
+    ]

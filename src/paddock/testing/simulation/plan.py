@@ -50,7 +50,7 @@ CLUSTER_FAULTS: Final = (
 )  # fmt: skip
 # How long faults last, in seconds, with some variation; and those that may end a lease.
 _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
-_LONG: Final = (0.5, 4.0, 8.0, 14.0)
+_LONG: Final = (0.5, 4.0, 5.0, 8.0, 14.0)
 _OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
 
 # How many delays of the network a session timeout has at least: with fewer, no client could live.
@@ -58,6 +58,7 @@ _DELAYS_MIN: Final = 20.0
 
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
+_CONTAINERS: Final = ("/k", "/c/k")
 _READS: Final = ("get", "exists", "children", "children2")
 
 
@@ -191,7 +192,11 @@ def _client(number: int, draw: random.Random, end: float, timeout_min: float) ->
         wishes = []
         for _ in range(draw.choice((1, 1, 2, 3, 8))):
             count += 1
-            wishes.append(_wish(draw, f"{name}-{count}"))
+            wish = _wish(draw, f"{name}-{count}")
+            wishes.append(wish)
+            if wish.name == "delete" and wish.path in _CONTAINERS:
+                # Another one is there at once, perhaps before somebody notices.
+                wishes.append(Wish("create", wish.path, wish.data, flags=4))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
     timeout = max(timeout_min, draw.choice((1.0, 2.0, 4.0, 8.0)))
     return ClientPlan(name, kind, timeout, tuple(bursts))
@@ -215,12 +220,12 @@ def _wish(draw: random.Random, mark: str) -> Wish:
     if name == "sequential":
         return Wish("create", "/q/n-", mark, flags=draw.choice((2, 3)))
     if name == "container":
-        return Wish("create", draw.choice(("/k", "/c/k")), mark, flags=4)
+        return Wish("create", draw.choice(_CONTAINERS), mark, flags=4)
     if name == "contained":
         # What comes and goes below a container, which is reaped when it is empty.
-        path = draw.choice(("/k", "/c/k"))
-        if draw.random() < 0.2:
-            return Wish("delete", path)
+        path = draw.choice(_CONTAINERS)
+        if draw.random() < 0.3:
+            return Wish("delete", path, mark)
         return Wish(draw.choice(("create", "create", "delete")), f"{path}/x", mark)
     if name == "multi":
         steps = [_step(draw, f"{mark}.{number}") for number in range(1, draw.randint(1, 3) + 1)]

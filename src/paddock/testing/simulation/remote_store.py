@@ -28,11 +28,13 @@ class WorldEtcd(EtcdModel):
         # The machine of each boot that has ever proposed; with a `?` if its copy did, too, and
         # empty if its process was gone when its first batch was committed.
         self.boots: dict[bytes, str] = {}
+        # The boots of which nothing is committed yet.
         self._stores: dict[bytes, RemoteStore] = {}
         self.process = process
 
     def note_boot(self, boot: bytes, machine: str, store: RemoteStore) -> None:
-        self._stores.setdefault(boot, store)
+        if boot not in self.boots:
+            self._stores[boot] = store
         known = self.boots.setdefault(boot, machine)
         if known != machine and not known.endswith("?"):
             self.boots[boot] = f"{min(known, machine, key=len)}?"
@@ -44,7 +46,8 @@ class WorldEtcd(EtcdModel):
             assert head is not None
             record = Record(head.version, payload, boot, number, self.space.revision)
             self.committed.append((self.process.true_time(), record))
-            if number == 0 and boot in self._stores and self._stores[boot].is_over:
+            store = self._stores.pop(boot, None) if number == 0 else None
+            if store is not None and store.is_over and not self.boots[boot].endswith("?"):
                 self.boots[boot] = ""
         return put
 

@@ -33,6 +33,8 @@ PORT: Final = 2181
 # The time of day at the beginning of every world.
 _EPOCH_MS: Final = 1_700_000_000_000
 TICK_MS: Final = 500
+_REAP_MS: Final = 1_000
+LEASE_SECONDS: Final = ServerConfig(tick_time_ms=TICK_MS).lease_seconds
 # How long it takes until a server that has ended by itself is started again.
 _RESTART_SECONDS: Final = 2.0
 _SNAPSHOT_EVERY: Final = 100
@@ -172,8 +174,8 @@ class Machine:
 
     async def _start_again(self, process: ProcessLoop) -> None:
         assert self._server is not None
-        await self._server.stop()
         self.count()
+        await self._server.stop()
         self._boots += 1
         self._start_server(process)
 
@@ -221,7 +223,7 @@ class SingleMachine(Machine):
             host=self.host,
             port=PORT,
             tick_time_ms=TICK_MS,
-            container_check_interval_ms=5_000,
+            container_check_interval_ms=_REAP_MS,
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
         )
@@ -271,7 +273,7 @@ class MemberMachine(Machine):
             host=self.host,
             port=PORT,
             tick_time_ms=TICK_MS,
-            container_check_interval_ms=5_000,
+            container_check_interval_ms=_REAP_MS,
             shared_log=LogUrl(("etcd:2379",), "model"),
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,

@@ -28,7 +28,7 @@ _CHANGES = {
     TOO_LATE: "joined too late",
     CLOCK_STATED: "clocks stated",
 }
-_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.ENDED}
+_ABOUT = {JOINED: h.JOINED, LEFT: h.ENDED, DEPOSED: h.DEPOSED}
 
 
 def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
@@ -39,16 +39,20 @@ def read_log(batches: Iterable[tuple[float, bytes]]) -> Iterator[Logged]:
 
 
 def read_shared_log(
-    records: Iterable[tuple[float, Record]], counts: Counter[str], boots: Mapping[bytes, str]
+    records: Iterable[tuple[float, Record]],
+    counts: Counter[str],
+    boots: Mapping[bytes, str] | None = None,
 ) -> Iterator[Logged]:
     """Yield what a log holds that several servers share, and count what became of its records.
 
-    `boots` has the server of each boot.
+    `boots` has the server of each boot; without it nothing is said of servers.
     """
     machine = StateMachine()
     machine.share(b"")
     roster = machine.roster
     assert roster is not None
+    # When the last batch of each boot was committed that counts.
+    heard: dict[bytes, float] = {}
     for at, record in records:
         assert record.server is not None
         held = roster.held_count
@@ -59,6 +63,8 @@ def read_shared_log(
             counts["log: held batches"] += 1
         elif not released:
             counts["log: void batches"] += 1
+        if released or roster.held_count > held:
+            heard[record.server] = at
         if released:
             machine.begin_batch(record.server)
         for _, payload, _ in released:
@@ -67,9 +73,17 @@ def read_shared_log(
                 while (change := machine.take_roster_change()) is not None:
                     counts[f"members: {_CHANGES.get(change.kind, change.kind)}"] += 1
                     about = _ABOUT.get(change.kind)
-                    if about is not None:
+                    if about is not None and boots is not None:
                         name = f"{boots[change.boot]} {change.boot.hex()}"
-                        yield Logged(0, about, change.number, path=name, at=round(at, 9))
+                        silence_ms = int((at - heard[change.boot]) * 1000)
+                        yield Logged(
+                            0,
+                            about,
+                            change.number,
+                            path=name,
+                            timeout_ms=silence_ms if change.kind == DEPOSED else 0,
+                            at=round(at, 9),
+                        )
 
 
 def _apply(machine: StateMachine, payload: bytes, at: float) -> Iterator[Logged]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import itertools
 import random
 from collections import Counter
 from collections.abc import Coroutine, Iterator
@@ -24,11 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from paddock.errors import SESSION_MOVED
-from paddock.protocol import opcodes
+from paddock.testing.simulation.aftermath import (
+    GONE_SECONDS,
+    count,
+    find_disturbed,
+    find_forgotten,
+)
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.faults import Faults, roughness
-from paddock.testing.simulation.history import EXPIRED, OPENED, History, Logged
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
@@ -40,7 +43,13 @@ from paddock.testing.simulation.recipe_client import RecipeClient
 from paddock.testing.simulation.recipe_plan import RECIPES
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
-from paddock.testing.simulation.servers import PORT, Machine, MemberMachine, SingleMachine
+from paddock.testing.simulation.servers import (
+    LEASE_SECONDS,
+    PORT,
+    Machine,
+    MemberMachine,
+    SingleMachine,
+)
 from paddock.testing.simulation.story import tell
 from paddock.testing.simulation.surroundings import surroundings
 from paddock.testing.simulation.witness import add_log, read_log, read_shared_log
@@ -48,8 +57,6 @@ from paddock.testing.simulation.world_loop import WorldLoop
 
 # How long clients have to come to rest when everything is mended.
 _REST_SECONDS: Final = 120.0
-# How long a session may outlive its client: the longest timeout, a lease, and some patience.
-_GONE_SECONDS: Final = 25.0
 _CLIENT_HOST: Final = "10.0.1."
 
 
@@ -159,7 +166,7 @@ class World:
         self._faults.mend()
         await self._rest()
         # Sessions that nobody uses any more are over by then.
-        await asyncio.sleep(_GONE_SECONDS)
+        await asyncio.sleep(GONE_SECONDS)
         await self._read_everything()
         if any(client.kind == RECIPES for client in self.plan.clients):
             await self._observe_recipes()
@@ -298,84 +305,17 @@ def run_world(plan: Plan) -> Result:
             process.bury()
     history = world.recorder.history
     add_log(history, world.log())
-    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0))
+    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0), lease_seconds=LEASE_SECONDS)
     verdict.violations += judge_promises(verdict.timeline, world.counts)
-    failures += _forgotten(verdict)
+    failures += find_forgotten(verdict)
     if plan.is_calm:
-        failures += _disturbed(verdict)
-    _count(world, verdict)
+        failures += find_disturbed(verdict)
+    if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:
+        world.counts["worlds with snapshots in etcd"] += 1
+    count(world.counts, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
 
 
 def run_seed(seed: int, servers: int = 1) -> Result:
     """Run the world of a seed."""
     return run_world(make_plan(seed, servers))
-
-
-def _forgotten(verdict: Verdict) -> list[str]:
-    """Return what should have been over: sessions whose clients are long gone."""
-    calls = verdict.calls
-    end = max((moment.at for moment in verdict.history), default=0.0)
-    # A client may be between two connections.
-    used = {
-        connection.session
-        for connection in calls.connections.values()
-        if connection.lost_at is None or connection.lost_at > end - _GONE_SECONDS
-    }
-    opened = [
-        one.session
-        for one in calls.log.values()
-        if one.about == OPENED and one.at < end - _GONE_SECONDS
-    ]
-    return [
-        f"liveness: session 0x{session:x} outlives its client"
-        for session in opened
-        if session not in used and session not in verdict.timeline.ends
-    ]
-
-
-def _disturbed(verdict: Verdict) -> list[str]:
-    """Return what should not have happened in a world in which nothing goes wrong."""
-    calls = verdict.calls
-    found = [
-        f"calm: {boot.server} was a member no more, at {boot.ended_at:.3f}"
-        for boot in calls.boots
-        if boot.ended_place >= 0
-    ]
-    used = {
-        (connection.session, connection.lost_at)
-        for connection in calls.connections.values()
-        if connection.calls
-    }
-    return found + [
-        f"calm: session 0x{one.session:x} expired, whose client was there"
-        for one in calls.log.values()
-        if one.about == EXPIRED
-        and any(
-            session == one.session and (lost_at is None or lost_at > one.at)
-            for session, lost_at in used
-        )
-    ]
-
-
-def _count(world: World, verdict: Verdict) -> None:
-    """Count what a campaign should have seen."""
-    counts, calls = world.counts, verdict.calls
-    if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:
-        counts["worlds with snapshots in etcd"] += 1
-    counts["calls"] += len([call for call in calls.calls if call.operation != opcodes.PING])
-    unknown = [call for call in calls.calls if call.reply is None and call.is_write]
-    counts["unknown outcomes"] += len(unknown)
-    counts["unknown outcomes that took effect"] += len(verdict.timeline.resolved)
-    counts["sessions"] += len(calls.sessions())
-    for logged in calls.log.values():
-        counts[f"log: {logged.about}"] += 1
-        if logged.error == SESSION_MOVED:
-            counts["late writes refused (moved)"] += 1
-    for connections in calls.sessions().values():
-        counts["reconnects"] += len(connections) - 1
-        servers = [connection.server for connection in connections]
-        counts["moved sessions"] += sum(one != other for one, other in itertools.pairwise(servers))
-    for connection in calls.connections.values():
-        counts["told that the session is over"] += connection.is_refused
-        counts["events"] += len([one for one in connection.received if not hasattr(one, "reply")])

@@ -77,6 +77,7 @@ async def test_who_waits_for_room_is_woken_when_the_state_is_given_up() -> None:
     assert failures == ["ValueError: cannot be applied"]
 
 
+@pytest.mark.source
 @in_virtual_time
 async def test_small_records_wait_in_bounded_memory() -> None:
     """Each takes much more than its payload."""

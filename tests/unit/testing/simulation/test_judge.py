@@ -520,6 +520,16 @@ def test_a_boot_that_joins_twice_is_found(written: Written) -> None:
     assert written.rules() == {"leases"}
 
 
+@pytest.mark.parametrize(("silence_ms", "rules"), [(3_600, {"leases"}), (3_700, set())])
+def test_a_server_that_is_deposed_too_early_is_found(
+    written: Written, silence_ms: int, rules: set[str]
+) -> None:
+    written.log(member("s1", 1, h.JOINED, 0.0))
+    written.log(Logged(0, h.DEPOSED, 1, path="s1 boot1", timeout_ms=silence_ms, at=9.0))
+    verdict = judge(written.history, clock_rate_max=1.1, lease_seconds=4.0)
+    assert {one.rule for one in verdict.violations} == rules
+
+
 # Containers.
 
 

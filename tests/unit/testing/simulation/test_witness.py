@@ -7,9 +7,9 @@ from paddock.log.interface import Record
 from paddock.protocol import opcodes
 from paddock.protocol.acl import OPEN
 from paddock.protocol.requests import CreateRequest, VersionRequest
-from paddock.state.entry import ATTACH, EXPIRE, JOIN, Batch, Entry
+from paddock.state.entry import ATTACH, DEPOSE, EXPIRE, JOIN, Batch, Entry
 from paddock.state.machine import attach_body, session_body
-from paddock.state.roster_bodies import JoinRequest
+from paddock.state.roster_bodies import DeposeRequest, JoinRequest
 from paddock.testing.simulation import history as h
 from paddock.testing.simulation.frames import encode_record
 from paddock.testing.simulation.history import Logged
@@ -71,3 +71,20 @@ def test_a_shared_log_is_read_in_the_order_of_its_servers() -> None:
     # It counts from when what it waited for was committed.
     assert lines[2].at == 4.0
     assert counts == {"log: held batches": 1, "log: void batches": 2, "members: joined": 1}
+
+
+def test_a_deposed_server_has_been_silent_for_a_while() -> None:
+    one, other = b"11111111", b"22222222"
+    join = Entry(JOIN, JoinRequest(0, 3, "", "", "", b"", 1).encode())
+    depose = Entry(DEPOSE, DeposeRequest(one, 3).encode())
+    log = [
+        (1.0, Record(1, batch(join), one, 0, 2)),
+        (2.0, Record(2, batch(join), other, 0, 3)),
+        (3.0, Record(3, batch(), one, 1, 4)),
+        # Nothing of it is applied any more, so it is no sign of life.
+        (4.0, Record(4, batch(), one, 1, 5)),
+        (7.5, Record(5, batch(depose), other, 1, 6)),
+    ]
+    lines = list(read_shared_log(log, Counter(), {one: "s1", other: "s2"}))
+    name = f"s1 {one.hex()}"
+    assert lines[-1] == Logged(0, h.DEPOSED, 1, path=name, timeout_ms=4_500, at=7.5)
