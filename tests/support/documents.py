@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-DEADLINE_S: Final = 60.0
+DEADLINE_S: Final = 300.0
 
 _FENCE: Final = re.compile(
     r'^( *)```(\w*)(?: title="([^"\n]+)")?\n(.*?)^ *```$', flags=re.DOTALL | re.MULTILINE

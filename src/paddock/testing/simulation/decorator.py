@@ -43,7 +43,7 @@ Test = Callable[..., Awaitable[None]]
 
 SEEDS_VARIABLE: Final = "PADDOCK_SEEDS"
 _ATTEMPTS_MAX: Final = 60
-_SHRINK_SECONDS_MAX: Final = 30.0
+_SHRINK_SECONDS_MAX: Final = 120.0
 # From so many worlds on, some fault must have come while a test ran.
 _WORLDS_FOR_FAULTS: Final = 20
 _STORY_LINES_MAX: Final = 400
