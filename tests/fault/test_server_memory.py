@@ -130,7 +130,7 @@ def test_server_that_runs_out_of_memory_ends_unanswered_and_has_lost_nothing(
         assert server.stop() == 1
         log = server.log.read_text()
         (line,) = re.findall(r"^.*CRITICAL.*$", log, re.MULTILINE)
-        assert "this machine is not enough for a request that is in the log" in line
+        assert "a request that is in the log cannot be applied here" in line
         assert "start it again" in line
         server.start()
         with wire.connect(server.address) as reader:

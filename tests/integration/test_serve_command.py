@@ -289,6 +289,30 @@ def test_it_serves_and_stops_with_closed_standard_streams(
             process.wait(DEADLINE_S)
 
 
+def test_a_server_that_waits_for_its_log_can_be_stopped() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nowhere = f"etcd://127.0.0.1:{free.getsockname()[1]}/service"
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0", "--log", nowhere],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        while "etcd does not answer" not in (line := process.stderr.readline()):
+            assert line, "it ended by itself"
+        process.terminate()
+        _, rest = process.communicate(timeout=DEADLINE_S)
+        # A start that fails has another status.
+        assert process.returncode == 0
+        assert "Traceback" not in rest
+    finally:
+        process.kill()
+        process.wait(DEADLINE_S)
+
+
 def test_the_variable_of_the_config_file_is_its_option(tmp_path: Path) -> None:
     file = tmp_path / "zoo.cfg"
     file.write_text("tickTime=x\n")

@@ -210,9 +210,9 @@ class Server:
     def _fail(self, reason: str) -> None:
         """Disconnect all clients without a reply: the state is not what the log says."""
         logger.critical(
-            "this machine is not enough for a request that is in the log: %s. The server ends"
-            " before it answers anything. All that was acknowledged is in the log: start it again,"
-            " with more memory if there is any; if it cannot start, it says how to go on",
+            "a request that is in the log cannot be applied here: %s. The server ends before it"
+            " answers anything. All that was acknowledged is in the log: start it again, with more"
+            " memory if that was missing; if it cannot start, it says how to go on",
             reason,
             extra={"reason": reason},
         )

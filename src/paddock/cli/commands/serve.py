@@ -6,6 +6,8 @@ use) with status 1, each with one line. The few lines about where to find the se
 the log goes to stderr.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import dataclasses
@@ -18,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -28,6 +30,9 @@ from paddock.cli.output import CannotBeDone, one_line, own_command
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
+
+if TYPE_CHECKING:
+    from paddock.server.supervisor import Supervisor
 
 logger: Final = logging.getLogger(__name__)
 
@@ -220,12 +225,32 @@ async def _serve_until_signal(
     if read_again is not None and config.shared_log is not None:
         lifetime.on_hangup = reload
     lifetime.notifier.send(f"STATUS=Loading {config.data_directory or 'nothing'}")
-    await supervisor.start()
+    if not await _start(supervisor, lifetime.stop):
+        lifetime.over()
+        return
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
     _announce(config, host, port, supervisor.secure_address)
     await supervisor.serve_until(lifetime.stop)
     lifetime.over()
+
+
+async def _start(supervisor: Supervisor, stop: asyncio.Event) -> bool:
+    """Start the first server; return False if it was told to stop meanwhile.
+
+    A server may wait long for its log, and nobody has to wait for that to stop it.
+    """
+    starting = asyncio.ensure_future(supervisor.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if stopping.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+    stopping.cancel()
+    if starting.cancelled():
+        return False
+    starting.result()
+    return True
 
 
 def _lease_clock() -> float:

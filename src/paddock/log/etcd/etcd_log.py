@@ -102,15 +102,6 @@ class EtcdLog:
         """Repeat nothing any more; what is in flight may or may not be committed."""
         self._proposals.withdraw()
 
-    def skipped(self, index: int) -> bool:
-        """Return whether a record is void, as far as was read when the watch was opened."""
-        return self._follower is not None and index in self._follower.skips
-
-    async def read_skips(self) -> frozenset[int]:
-        """Read again which records are void."""
-        assert self._follower is not None
-        return await self._follower.read_skips()
-
     async def close(self) -> None:
         """Follow no more, repeat nothing, and let go of everything."""
         self._is_closed = True

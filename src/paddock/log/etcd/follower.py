@@ -71,7 +71,7 @@ class Follower:
         self.caught_up: asyncio.Future[None] = loop.create_future()
         self.listener = listener
         # Indices whose records are void.
-        self.skips: frozenset[int] = frozenset()
+        self._skips: frozenset[int] = frozenset()
         self._store = store
         self._keys = keys
         self._history = history
@@ -116,11 +116,6 @@ class Follower:
             if not checks.cancelled() and (error := checks.exception()) is not None:
                 raise error
 
-    async def read_skips(self) -> frozenset[int]:
-        """Read which indices are void."""
-        self.skips = await read_skips(self._store, self._keys)
-        return self.skips
-
     async def _follow(self) -> None:
         by_pages = False
         failures = 0
@@ -156,7 +151,7 @@ class Follower:
 
     async def _read_watch(self) -> None:
         """Hand over what the watch shows, until it raises."""
-        await self.read_skips()
+        self._skips = await read_skips(self._store, self._keys)
         state = await self._verify()
         if self._goal is None:
             self._goal = state.last_index
@@ -212,7 +207,7 @@ class Follower:
         self._complete_revision = max(self._complete_revision, record.revision)
         self._figures.delivered = record.index
         self._figures.last_index = max(self._figures.last_index, record.index)
-        if record.index in self.skips:
+        if record.index in self._skips:
             _logger.warning("record %d is skipped, as it was decided", record.index)
             record = Record(record.index, b"", record.server, record.number, record.revision)
         self.listener.committed(record)

@@ -89,7 +89,7 @@ class Replica:
         self.sessions = SessionListener()
         # Called after a batch was applied.
         self.on_applied: Callable[[], None] | None = None
-        # Called when this machine is not enough for a batch: the state must not be used any more.
+        # Called when a batch cannot be applied here: the state must not be used any more.
         self.on_fatal: Callable[[str], None] | None = None
         # Called with each entry of ours that was applied, and with what came of it.
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
@@ -207,7 +207,7 @@ class Replica:
             await self._caught_up
 
     def fail(self, error: BaseException) -> None:
-        """Stop for good: this machine is not enough for what the log holds."""
+        """Stop for good: what the log holds cannot be applied here, for want of memory, say."""
         self._reserve = b""
         self._is_dead = True
         self.failure = error

@@ -357,10 +357,7 @@ def test_a_record_that_is_to_be_skipped_is_empty() -> None:
         model = quiet()
         (one,) = await start(model, "one")
         await one.write(3)
-        assert not one.log.skipped(2)
         model.space.swap(model.keys.skip(2), b"", 0, None)
-        assert await one.log.read_skips() == {2}
-        assert one.log.skipped(2)
         two = Member(model, "two")
         await two.follow()
         assert [record.payload == b"" for record in two.heard.records] == [False, True, False]
@@ -368,7 +365,8 @@ def test_a_record_that_is_to_be_skipped_is_empty() -> None:
         assert two.heard.indices == [1, 2, 3]
         # Our own is compared with what was proposed before it is made void.
         model.space.swap(model.keys.skip(4), b"", 0, None)
-        await one.log.read_skips()
+        one.link.break_streams()
+        await asyncio.sleep(10)
         await one.write(1)
         assert one.heard.records[-1].payload == b""
         assert one.heard.failure is None
