@@ -136,4 +136,36 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "            await self._delete_boot(boot, end, cut.revision)\n",
         "            await self._delete_boot(boot, end, 1 << 62)\n",
     ),
+    mutation(
+        "restoration-unnoticed",
+        "A server whose log was replaced by an older one serves nobody.",
+        "log/etcd/history.py",
+        '        raise other_history(f"it does not have record {after.index} of revision'
+        ' {after.revision}")\n',
+        "        return state\n",
+        Edit(
+            "log/etcd/history.py",
+            "        if read.revision < after.revision:\n",
+            "        if False:\n",
+        ),
+        Edit(
+            "log/etcd/history.py",
+            "        if last_index < after.index:\n",
+            "        if False:\n",
+        ),
+        # A log that has fewer records than it should is noticed once more when it is read in pages.
+        Edit(
+            "log/etcd/follower.py",
+            "            raise other_history(reason)\n",
+            "            return\n",
+        ),
+    ),
+    mutation(
+        "cache-outlives-restoration",
+        "A server does not start with a cache that is newer than its log, unless there is a new"
+        " epoch.",
+        "server/cluster/startup.py",
+        "            if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):\n",
+        "            if epoch_of(replica.machine.zxid) < epoch_of(cached.zxid):\n",
+    ),
 )

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final
 
 import paddock
-from paddock.testing.simulation.plan import CLUSTER_FAULTS, SINGLE_FAULTS, Plan, make_plan
+from paddock.testing.simulation.plan import CLUSTER_FAULTS, RESTORE, SINGLE_FAULTS, Plan, make_plan
 from paddock.testing.simulation.recipe_plan import RECIPES, make_recipe_plan
 from paddock.testing.simulation.shrink import Shrinker
 from paddock.testing.simulation.world import Result, run_world
@@ -61,12 +61,13 @@ TO_BE_SEEN: Final = (
     "members: left",
     "lost its log: TrimmedError",
     "ended by itself: ForbiddenError",
+    "ended by itself: OtherHistoryError",
     "recipes: grants",
     "recipes: grants that outlived their session",
     "recipes: guarded writes refused",
     "recipes: queue items",
     "recipes: looks at members",
-    *(f"fault: {kind}" for kind in dict.fromkeys((*SINGLE_FAULTS, *CLUSTER_FAULTS))),
+    *(f"fault: {kind}" for kind in dict.fromkeys((*SINGLE_FAULTS, *CLUSTER_FAULTS, RESTORE))),
 )
 
 

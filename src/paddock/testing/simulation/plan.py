@@ -38,6 +38,8 @@ NOSPACE: Final = "fill etcd"
 ROUGH: Final = "make etcd rough"
 HOARD: Final = "keep a server's appends for later"
 CLONE: Final = "clone a server"
+# The last that is done to a world: nobody may serve it from then on.
+RESTORE: Final = "restore an older etcd"
 
 _ANY_FAULTS: Final = (
     CUT, CUT, CUT_REPLIES, CUT_REPLIES, PART, PAUSE_CLIENT, KILL_CLIENT, STOP, KILL, KILL, POWER,
@@ -55,6 +57,9 @@ _OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
 
 # How many delays of the network a session timeout has at least: with fewer, no client could live.
 _DELAYS_MIN: Final = 20.0
+
+# In how many worlds of several servers etcd is restored.
+_RESTORED: Final = 0.08
 
 # Where clients meet.
 _PLACES: Final = ("/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/q")
@@ -139,6 +144,11 @@ class Plan:
         return dataclasses.replace(self, clients=clients, faults=faults)
 
     @property
+    def restoration(self) -> Fault | None:
+        """How etcd is replaced by an older one at its end; None if it is not."""
+        return next((fault for fault in self.faults if fault.kind == RESTORE), None)
+
+    @property
     def is_calm(self) -> bool:
         """Whether nothing goes wrong in it."""
         return not self.faults and not self.roughness
@@ -166,6 +176,8 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         for number in range(1, draw.randint(2, 5) + 1)
     )
     faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
+    if servers > 1:
+        faults += _restoration(random.Random(f"{seed} restoration"), end)
     return Plan(
         seed,
         servers,
@@ -279,3 +291,14 @@ def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tupl
             seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
             found.append(Fault(round(at, 4), gone, draw.randint(1, clients), seconds, 0.5))
     return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))
+
+
+def _restoration(draw: random.Random, end: float) -> tuple[Fault, ...]:
+    """Return at most one fault: a backup of etcd is made now, and all begins again with it later.
+
+    It comes behind all others: what happens after it has nobody to happen to.
+    """
+    if draw.random() >= _RESTORED:
+        return ()
+    seconds = round(draw.uniform(1.0, 10.0), 4)
+    return (Fault(end, RESTORE, 1, seconds, round(draw.random(), 4)),)

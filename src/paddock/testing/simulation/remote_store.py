@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from paddock.log.etcd.store import Guard, Page, Range, Read, Status, Store, StoreError
 from paddock.log.interface import Record
+from paddock.testing.simulation.key_space import KeySpace
 from paddock.testing.simulation.process import ProcessLoop
 from paddock.testing.simulation.store_model import EtcdModel, ModelStore
 
@@ -30,7 +31,19 @@ class WorldEtcd(EtcdModel):
         self.boots: dict[bytes, str] = {}
         # The boots of which nothing is committed yet.
         self._stores: dict[bytes, RemoteStore] = {}
+        self._is_restored = False
         self.process = process
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last record; 0 if there is none."""
+        head = self.space.get(self.keys.head)
+        return 0 if head is None else head.version
+
+    def restore(self, backup: KeySpace, *, breaks_streams: bool = True) -> None:
+        # What is committed from now on belongs to no log that anybody should follow.
+        self._is_restored = True
+        super().restore(backup, breaks_streams=breaks_streams)
 
     def note_boot(self, boot: bytes, machine: str, store: RemoteStore) -> None:
         if boot not in self.boots:
@@ -41,10 +54,8 @@ class WorldEtcd(EtcdModel):
 
     def append(self, boot: bytes, number: int, payload: bytes) -> bool:
         put = super().append(boot, number, payload)
-        if put:
-            head = self.space.get(self.keys.head)
-            assert head is not None
-            record = Record(head.version, payload, boot, number, self.space.revision)
+        if put and not self._is_restored:
+            record = Record(self.last_index, payload, boot, number, self.space.revision)
             self.committed.append((self.process.true_time(), record))
             store = self._stores.pop(boot, None) if number == 0 else None
             if store is not None and store.is_over and not self.boots[boot].endswith("?"):

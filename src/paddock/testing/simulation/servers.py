@@ -23,6 +23,7 @@ from paddock.server.cluster.cluster import Cluster
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.server import Server
+from paddock.storage.snapshots import snapshot_index
 from paddock.testing.simulation.disk import SimulatedDisk
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.process import ProcessLoop, new_process
@@ -63,8 +64,9 @@ class Machine:
         self.counts: Counter[str] = Counter()
         # How far its time of day is from the right one.
         self.jump_ms = 0
-        # Whether there is, or was, a copy of it.
+        # Whether there is, or was, a copy of it; and whether its log was replaced by an older one.
         self.is_copied = False
+        self.is_outdone = False
         self.seed = f"{seed} {self.name}"
         self._world = world
         self._network = network
@@ -101,6 +103,10 @@ class Machine:
             return "it was not running"
         self._end(self.process, silently=silently)
         return ""
+
+    def stay_down(self) -> None:
+        """Do not start the server again when it ends by itself."""
+        self._is_wanted = False
 
     def pause(self) -> None:
         if self.process is not None:
@@ -182,8 +188,10 @@ class Machine:
     def _exit(self, process: ProcessLoop, error: Exception) -> None:
         """End the process by itself; it is started again."""
         self.counts[f"ended by itself: {type(error).__name__}"] += 1
-        is_clone = self.is_copied and isinstance(error, ForbiddenError)
-        if isinstance(error, _UNEXPECTED) and not is_clone:
+        is_meant = (self.is_copied and isinstance(error, ForbiddenError)) or (
+            self.is_outdone and isinstance(error, OtherHistoryError)
+        )
+        if isinstance(error, _UNEXPECTED) and not is_meant:
             self.failures.append(f"{self.name}: it ended: {error!r}")
         self._end(process)
         self._world.call_later(_RESTART_SECONDS, self._restart)
@@ -319,6 +327,11 @@ class MemberMachine(Machine):
             figures = cluster._start.log.figures
             self.counts["log: watches opened again"] += figures.reopenings
             self.counts["log: read in pages"] += figures.page_reads
+
+    def cached_index(self) -> int:
+        """Return the index of the newest snapshot in the data folder; 0 if there is none."""
+        indices = (snapshot_index(path.name) for path in self._folder.rglob("*"))
+        return max((index for index in indices if index is not None), default=0)
 
     def lose_cache(self) -> None:
         """Lose the data folder, while no process runs."""

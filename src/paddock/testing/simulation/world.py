@@ -35,7 +35,7 @@ from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.judge import Verdict, judge
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
-from paddock.testing.simulation.plan import Burst, ClientPlan, Plan, Wish, make_plan
+from paddock.testing.simulation.plan import Burst, ClientPlan, Fault, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.promises import judge_promises
 from paddock.testing.simulation.raw_client import RawClient
@@ -43,6 +43,7 @@ from paddock.testing.simulation.recipe_client import RecipeClient
 from paddock.testing.simulation.recipe_plan import RECIPES
 from paddock.testing.simulation.recorder import Recorder
 from paddock.testing.simulation.remote_store import WorldEtcd
+from paddock.testing.simulation.restoration import Restoration
 from paddock.testing.simulation.servers import (
     LEASE_SECONDS,
     PORT,
@@ -158,10 +159,12 @@ class World:
             machine.start()
         for number, client in enumerate(self.plan.clients, 1):
             self._start_client(client, number)
+        restoration = self.plan.restoration
         for fault in self.plan.faults:
-            await self._sleep_until(fault.at)
-            self._faults.do(fault)
             self.counts[f"fault: {fault.kind}"] += 1
+            if fault is not restoration:
+                await self._sleep_until(fault.at)
+                self._faults.do(fault)
         await self._sleep_until(self.plan.end)
         self._faults.mend()
         await self._rest()
@@ -170,6 +173,8 @@ class World:
         await self._read_everything()
         if any(client.kind == RECIPES for client in self.plan.clients):
             await self._observe_recipes()
+        if restoration is not None:
+            await self._restore_etcd(restoration)
         for machine in [*self.machines, *self._faults.clones]:
             machine.collect(machine.process)
             if machine.is_running:
@@ -268,6 +273,21 @@ class World:
             served = f"{machine.name} does not serve a reader"
             await self._wait_for(process, reader.run(), served)
 
+    async def _restore_etcd(self, fault: Fault) -> None:
+        """Replace etcd by an older one, with a client that goes on at each server."""
+        assert self.etcd is not None
+        for machine in self.machines:
+            name = f"v{machine.number}"
+            bursts = (Burst(0.5, (Wish("set", "/", name), Wish("get", "/"))),) * 100
+            process = new_process(self._loop, self.network, name, f"10.0.2.{50 + machine.number}")
+            draw = random.Random(f"{self._seed} {name}")
+            visitor = RawClient(ClientPlan(name, "raw", 8.0, bursts), [(machine.host, PORT)], draw)
+            process.spawn(visitor.run())
+        members = [one for one in self.machines if isinstance(one, MemberMachine)]
+        restoration = Restoration(self.etcd, members, self.recorder)
+        await restoration.play(fault)
+        self.failures += restoration.problems()
+
     async def _wait_for(
         self, process: ProcessLoop, work: Coroutine[Any, Any, None], failure: str
     ) -> None:
@@ -307,7 +327,9 @@ def run_world(plan: Plan) -> Result:
     add_log(history, world.log())
     verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0), lease_seconds=LEASE_SECONDS)
     verdict.violations += judge_promises(verdict.timeline, world.counts)
-    failures += find_forgotten(verdict)
+    if plan.restoration is None:
+        # Otherwise nobody is left who could end a session.
+        failures += find_forgotten(verdict)
     if plan.is_calm:
         failures += find_disturbed(verdict)
     if world.etcd is not None and world.etcd.space.get(world.etcd.keys.manifest) is not None:

@@ -15,7 +15,7 @@ def test_plans_of_many_seeds_have_every_kind_of_fault() -> None:
     single = {fault.kind for seed in range(200) for fault in make_plan(seed, 1).faults}
     several = {fault.kind for seed in range(200) for fault in make_plan(seed, 3).faults}
     assert single == set(p.SINGLE_FAULTS)
-    assert several == set(p.CLUSTER_FAULTS)
+    assert several == {*p.CLUSTER_FAULTS, p.RESTORE}
 
 
 def test_plans_of_many_seeds_have_every_kind_of_call() -> None:
