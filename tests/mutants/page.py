@@ -24,10 +24,14 @@ which Paddock is safe. It is made to a copy of the source, and the campaign of s
 (`make simulate`) runs on that copy, as it is: no test is written for a mutation. It is found when a
 world breaks one of the judge's rules, or does not come to rest.
 
-All {count} are found, by the seed of the table or an earlier one of {seeds} that are tried. A
-mutation that survives is a check that is missing, and is added to the worlds or to the judge. The
-seeds begin with 1; every fourth world has a single server, the others have two or three. They hold
-for the code that `make mutants` was last run on: when that changes, a seed may be another world.
+{found} of {count} are found, each by the first seed of at most {seeds} that fails. A mutation that
+survives is a check that is missing, and is added to the worlds or to the judge. The seeds begin
+with 1; every fourth world has a single server, the others have two or three. They hold for the code
+that `make mutants` was last run on: when that changes, a seed may be another world.
+
+Not everything that can go wrong on a shared log can happen in these worlds: a machine that has no
+memory left in the middle of a write, a message of etcd's that comes in fragments, and how etcd
+itself is configured are left to the tests of those parts.
 
 `make mutants` runs all of them again and writes this page; the changes themselves are in
 `tests/mutants`.
@@ -36,8 +40,8 @@ for the code that `make mutants` was last run on: when that changes, a seed may 
 
 def page(found: dict[str, Found]) -> str:
     """Return the text of the page."""
-    count = len(MUTATIONS)
-    return _HEAD.format(count=count, seeds=f"{SEEDS_MAX:,}") + "".join(_tables(found))
+    head = _HEAD.format(found=len(found), count=len(MUTATIONS), seeds=f"{SEEDS_MAX:,}")
+    return head + "".join(_tables(found))
 
 
 def _tables(found: dict[str, Found]) -> Iterator[str]:

@@ -79,6 +79,8 @@ class Stage(user_handle.Stage):
         storm = asyncio.ensure_future(self._blow())
         await self._end.wait()
         storm.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await storm
         self._is_over = True
 
     def failures(self) -> list[Failure]:
