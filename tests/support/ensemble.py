@@ -29,6 +29,7 @@ class Ports:
     client: int
     quorum: int
     election: int
+    host: str = "127.0.0.1"
 
 
 class ApacheMember(Member, ApacheServer):
@@ -55,7 +56,7 @@ class ApacheMember(Member, ApacheServer):
 
     def keys(self) -> dict[str, str]:
         members = {
-            f"server.{number}": f"{self.host}:{ports.quorum}:{ports.election}"
+            f"server.{number}": f"{ports.host}:{ports.quorum}:{ports.election}"
             for number, ports in enumerate(self._ports, 1)
         }
         limits = {"initLimit": str(_INIT_TICKS), "syncLimit": str(_SYNC_TICKS)}

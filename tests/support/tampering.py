@@ -69,7 +69,7 @@ def swap_zxids(history: History) -> History:
 
 def forget_a_write(history: History) -> History:
     """Have an acknowledged write in no log."""
-    call, reply = next(_answered(Calls(history), opcodes.SET_DATA))
+    _, reply = next(_answered(Calls(history), opcodes.SET_DATA))
     return History(
         moment for moment in history if moment.logged is None or moment.logged.zxid != reply.zxid
     )

@@ -95,6 +95,14 @@ def test_an_acknowledged_write_that_is_not_in_the_log_is_found(written: Written)
     assert written.rules() == {"outcomes"}
 
 
+def test_an_acknowledged_write_that_the_log_has_refused_is_found(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    created = written.create(one, "/a")
+    written.reply(created, 2, log=False)
+    written.logged(created, 2, NODE_EXISTS)
+    assert written.rules() == {"outcomes"}
+
+
 def test_a_write_of_which_the_reply_is_lost_takes_effect_once_or_never(written: Written) -> None:
     one = written.connect("c1", 1, opened=1)
     lost = written.create(one, "/a")
