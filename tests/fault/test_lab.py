@@ -9,8 +9,7 @@ says the same of Apache ZooKeeper, and of a history that was kept as a file and 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,7 @@ from tests.fault.stage.lab_other_scenes import APACHE_SCENES, SOLE_SCENES
 from tests.fault.stage.lab_played import Played
 from tests.fault.stage.lab_scenes import SCENES, Scene
 from tests.fault.stage.lab_sole import Sole, SoleApache, SoleServer
-from tests.support.judges import skip_or_fail
-from tests.support.server import ServerMissingError
+from tests.support.judges import skipped_where_missing
 from tests.support.tampering import TAMPERINGS
 
 pytestmark = pytest.mark.judge
@@ -37,10 +35,9 @@ HEAD = (
 FEW, SHORT_S = 4, 0.5
 
 
-def long_from(count: int, scenes: Sequence[Scene[S]]) -> list[object]:
-    """Return the scenes; those behind the first ones take long."""
-    later = [pytest.param(scene, marks=pytest.mark.long) for scene in scenes[count:]]
-    return [*scenes[:count], *later]
+def long_but_the_first() -> list[object]:
+    first, *others = SCENES
+    return [first, *(pytest.param(scene, marks=pytest.mark.long) for scene in others)]
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +50,6 @@ def rows() -> Iterator[list[str]]:
     print("|---|---|---|---|---|---|---|---|")
     print("\n".join(rows))
     print(f"\nThe histories are in {HISTORIES}; `make judge` judges them again.")
-
-
-@contextlib.contextmanager
-def skipped_where_something_is_missing() -> Iterator[None]:
-    try:
-        yield
-    except ServerMissingError as missing:
-        skip_or_fail(str(missing))
 
 
 def file_of(scene: Scene[S]) -> Path:
@@ -79,15 +68,15 @@ def row_of(scene: Scene[S], played: Played) -> str:
 
 
 def check(scene: Scene[S], played: Played) -> None:
-    assert not played.problems, f"{played.report()}\nsee {file_of(scene)}"
+    assert not played.problems, played.report()
     assert scene.caused(played), f"the scene did not happen: {played.counts}"
     assert played.ended_sessions == scene.ended
     assert played.acknowledged > 0
 
 
-@pytest.mark.parametrize("scene", long_from(1, SCENES), ids=str)
+@pytest.mark.parametrize("scene", long_but_the_first(), ids=str)
 def test_a_scene_loses_nothing_and_misleads_nobody(scene: Scene[Lab], rows: list[str]) -> None:
-    with skipped_where_something_is_missing(), Lab(scene.rates) as lab:
+    with skipped_where_missing(), Lab(scene.rates) as lab:
         played = play(lab, scene.play, file_of(scene), clock_rate_max=max(scene.rates))
         check(scene, played)
     rows.append(row_of(scene, played))
@@ -98,7 +87,7 @@ def test_a_scene_loses_nothing_and_misleads_nobody(scene: Scene[Lab], rows: list
 def test_a_single_server_loses_nothing_and_misleads_nobody(
     scene: Scene[Sole], rows: list[str]
 ) -> None:
-    with skipped_where_something_is_missing(), Sole(SoleServer) as sole:
+    with skipped_where_missing(), Sole(SoleServer) as sole:
         played = play(sole, scene.play, file_of(scene))
         check(scene, played)
     rows.append(row_of(scene, played))
@@ -109,7 +98,7 @@ def test_a_single_server_loses_nothing_and_misleads_nobody(
 def test_the_judge_passes_an_ensemble_of_apache_zookeeper(
     scene: Scene[ApacheLab], rows: list[str]
 ) -> None:
-    with skipped_where_something_is_missing(), ApacheLab() as lab:
+    with skipped_where_missing(), ApacheLab() as lab:
         played = play(lab, scene.play, file_of(scene))
         check(scene, played)
     rows.append(row_of(scene, played))
@@ -117,7 +106,7 @@ def test_the_judge_passes_an_ensemble_of_apache_zookeeper(
 
 def test_the_judge_passes_an_apache_zookeeper_that_is_killed(tmp_path: Path) -> None:
     scene = SOLE_SCENES[0]
-    with skipped_where_something_is_missing(), Sole(SoleApache) as sole:
+    with skipped_where_missing(), Sole(SoleApache) as sole:
         played = play(sole, scene.play, tmp_path / "kept.gz", clients=FEW, around_s=SHORT_S)
         check(scene, played)
 

@@ -123,4 +123,4 @@ def choose_ports(size: int = SIZE) -> list[Ports]:
     log.
     """
     found = free_ports(3 * size)
-    return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]
+    return [Ports(*three) for three in zip(found[::3], found[1::3], found[2::3], strict=True)]

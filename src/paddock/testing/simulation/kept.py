@@ -16,6 +16,7 @@ import argparse
 import gzip
 import json
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class Kept:
                     float(beside["lease_seconds"]),
                     bool(beside["events_have_zxids"]),
                 )
-            except (ValueError, TypeError, KeyError, EOFError) as error:
+            except (ValueError, TypeError, KeyError, EOFError, zlib.error) as error:
                 raise ValueError(f"{path}: no kept history: {error}") from error
 
 
