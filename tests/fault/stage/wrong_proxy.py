@@ -284,6 +284,7 @@ class WrongProxy:
         self._server = server
         self._lie = lie
         self._listener: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None] | None] = set()
 
     @property
     def address(self) -> Address:
@@ -299,18 +300,16 @@ class WrongProxy:
         assert self._listener is not None
         self._listener.close()
         await self._listener.wait_closed()
+        # The client is gone, and so they end.
+        await asyncio.gather(*filter(None, self._serving))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        near = await asyncio.open_connection(*self._server)
-        forwards = (
-            _forward(reader, near[1], self._lie.take_request),
-            _forward(near[0], writer, self._lie.take_answer),
+        self._serving.add(asyncio.current_task())
+        answers, requests = await asyncio.open_connection(*self._server)
+        await asyncio.gather(
+            _forward(reader, requests, self._lie.take_request),
+            _forward(answers, writer, self._lie.take_answer),
         )
-        try:
-            await asyncio.gather(*forwards)
-        finally:
-            writer.close()
-            near[1].close()
 
 
 async def _forward(
@@ -327,7 +326,7 @@ async def _forward(
                 passed = change(frame) if is_greeted else [frame]
                 is_greeted = True
                 writer.writelines(framed(one) for one in passed)
-        writer.close()
+    writer.close()
 
 
 def _path(request: Request) -> bytes:
