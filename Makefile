@@ -47,7 +47,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate mutants lab judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate mutants lab judge judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -191,8 +191,13 @@ mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Needs root: servers, etcd and clients run in network namespaces. On CI nothing of it is skipped.
-lab: $(VENV)/.dev judges ## real partitions, pauses, clocks and full disks: ten minutes, with a table of what clients noticed
-	$(PURE) timeout 900 $(BIN)/python -m pytest -s tests/fault/test_lab.py
+# Histories are kept in build/lab, where `make judge` finds them.
+lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and full disks, judged, and a control: LAB_MINUTES minutes, with a table of what clients noticed
+	$(PURE) timeout 1800 $(BIN)/python -m pytest -s tests/fault/test_lab.py tests/fault/test_wrong_proxy.py
+
+FILE ?= build/lab/*.history.gz
+judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)
+	$(PURE) $(BIN)/python -m paddock.testing.simulation.kept $(FILE)
 
 bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
 	@tools/etcd.sh

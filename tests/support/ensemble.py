@@ -29,6 +29,7 @@ class Ports:
     client: int
     quorum: int
     election: int
+    host: str = "127.0.0.1"
 
 
 class ApacheMember(Member, ApacheServer):
@@ -55,7 +56,7 @@ class ApacheMember(Member, ApacheServer):
 
     def keys(self) -> dict[str, str]:
         members = {
-            f"server.{number}": f"{self.host}:{ports.quorum}:{ports.election}"
+            f"server.{number}": f"{ports.host}:{ports.quorum}:{ports.election}"
             for number, ports in enumerate(self._ports, 1)
         }
         limits = {"initLimit": str(_INIT_TICKS), "syncLimit": str(_SYNC_TICKS)}
@@ -122,4 +123,4 @@ def choose_ports(size: int = SIZE) -> list[Ports]:
     log.
     """
     found = free_ports(3 * size)
-    return [Ports(*found[at : at + 3]) for at in range(0, len(found), 3)]
+    return [Ports(*three) for three in zip(found[::3], found[1::3], found[2::3], strict=True)]

@@ -20,6 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,8 @@ from typing import Any, Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import Record
+from paddock.testing.simulation.history import Logged
+from paddock.testing.simulation.witness import read_shared_log
 from tests.support import disks, wire
 from tests.support.command import COMMAND
 from tests.support.etcd import Etcd, EtcdCluster
@@ -75,6 +78,8 @@ class LabMember(PaddockMember):
 
 class Lab:
     """Everything of a scene, but its clients."""
+
+    events_have_zxids = True
 
     def __init__(self, rates: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
         numbers = range(1, SIZE + 1)
@@ -134,8 +139,8 @@ class Lab:
                 member.resume()
         wait_until(lambda: all(one.is_serving() for one in self.members), "all servers serve")
 
-    def digests(self) -> set[str]:
-        """Wait until all servers are at one zxid; return the digests of their states."""
+    def differences(self) -> list[str]:
+        """Wait until all servers are at one zxid, and compare the digests of their states."""
         found: set[str] = set()
 
         def are_at_one_zxid() -> bool:
@@ -144,7 +149,15 @@ class Lab:
             return len({text.partition(":")[0] for text in found}) == 1
 
         wait_until(are_at_one_zxid, "all servers are at one zxid")
-        return found
+        if len(found) == 1:
+            return []
+        return [f"digests: the servers have different states: {sorted(found)}"]
+
+    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterator[Logged]:
+        """Read the log of etcd; whom a scene has struck makes no difference to it."""
+        # When they were committed is not known here, and neither whose boot is whose.
+        boots: defaultdict[bytes, str] = defaultdict(str)
+        return read_shared_log(((-1.0, one) for one in self.records()), counts, boots)
 
     def records(self) -> list[Record]:
         """Read the whole log, which nobody has trimmed yet."""

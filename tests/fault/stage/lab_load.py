@@ -1,11 +1,13 @@
-"""Clients that write and read on all servers of a lab, and the judgement of what they saw.
+"""Clients that write and read on all servers of a stage, and the judgement of what they saw.
 
-    result = play(lab, scene)
+    result = play(stage, scene, Path("build/lab/cut_off.history.gz"))
     assert not result.problems, result.report()
 
-A scene is a coroutine that does something to the lab. Clients begin before it and go on after it,
-until each of them has written once more; then readers look at everything on each server. The judge
-of simulations reads the history: what every client sent and received, and the log of etcd.
+A stage has servers, which share a log or have one each: Paddock's or Apache ZooKeeper's. A scene is
+a coroutine that does something to it. Clients begin before it and go on after it, until each of
+them has written once more; then readers look at everything on each server. The history is what
+every client sent and received, and the log of the service. It is kept as a file, and the judge of
+simulations reads it.
 """
 
 from __future__ import annotations
@@ -14,138 +16,93 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
 
-from paddock.protocol import opcodes
-from paddock.testing.simulation.calls import Call, Calls, Connection
-from paddock.testing.simulation.judge import Verdict, judge
+from paddock.testing.simulation.calls import Calls
+from paddock.testing.simulation.history import Logged
+from paddock.testing.simulation.kept import Kept
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
 from paddock.testing.simulation.raw_client import RawClient
-from paddock.testing.simulation.witness import add_log, read_shared_log
-from tests.fault.stage.lab import Lab
+from paddock.testing.simulation.witness import add_log
+from tests.fault.stage.lab_played import Played
 from tests.fault.stage.tapped_loop import TappedLoop, client_name
 from tests.support.members import Member
 from tests.support.recipes import until
 
+#: Where histories are kept.
+HISTORIES: Final = Path(__file__).parents[3] / "build" / "lab"
 #: The timeout of all sessions.
 SESSION_S: Final = 8.0
 CLIENTS: Final = 12
 # Between two bursts of calls.
 _PAUSE_S: Final = 0.05
-# Clients write for so long before the scene and after it.
-_BEFORE_S: Final = 3.0
-_AFTER_S: Final = 3.0
+#: Clients write for so long before the scene and after it.
+AROUND_S: Final = 3.0
 # A scene with everything around it.
 _DEADLINE_S: Final = 180.0
 _PARENTS: Final = ("/w", "/e", "/q")
 
-Scene = Callable[["Load"], Awaitable[None]]
 
+class Stage(Protocol):
+    """Servers, and what is known of them besides what clients see."""
 
-@dataclass
-class Played:
-    """What came of a scene."""
-
-    verdict: Verdict
-    #: What failed besides the rules of the judge.
-    failures: list[str]
-    #: What became of records of the log and of members.
-    counts: Counter[str]
-    #: The clients whose server was struck, and when the scene began.
-    struck: set[str] = field(default_factory=set)
-    begun: float = 0.0
-    #: Whether a process ended that should.
-    has_ended: bool = False
-    #: For how long etcd had no leader, as far as was looked; None if it did not elect another one.
-    leaderless_s: float | None = None
+    #: Whether an event names the zxid of its change.
+    events_have_zxids: bool
 
     @property
-    def problems(self) -> list[str]:
-        return [*self.failures, *map(str, self.verdict.violations)]
+    def members(self) -> Sequence[Member]: ...
 
-    def report(self) -> str:
-        return "\n".join([*self.failures, self.verdict.report()])
+    def heal(self) -> None:
+        """Undo everything that was done, and wait until all serve."""
 
-    @property
-    def calls(self) -> list[Call]:
-        return self.verdict.calls.calls
+    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterable[Logged]:
+        """Return what the log holds, of which some servers may know too little; count things."""
 
-    @property
-    def clients(self) -> set[str]:
-        return {one.client for one in self._connections() if one.client.startswith("c")}
-
-    @property
-    def acknowledged(self) -> int:
-        """How many writes were."""
-        return sum(_is_done(call) for call in self.calls if call.is_write)
-
-    @property
-    def unknown(self) -> int:
-        """How many writes had no answer; some of them happened."""
-        return sum(call.is_write and call.reply is None for call in self.calls)
-
-    @property
-    def ended_sessions(self) -> int:
-        """How many clients were told that their session is over."""
-        return sum(one.is_refused for one in self._connections())
-
-    @property
-    def reconnects(self) -> int:
-        """How often a client went on with its session on another connection."""
-        return sum(len(one) - 1 for one in self.verdict.calls.sessions().values())
-
-    def longest_wait(self, clients: Iterable[str], *, writes: bool) -> float:
-        """Return the longest time without an answer to a write, or to a read, of any client."""
-        waits = [0.0]
-        for client in clients:
-            ends = [
-                call.end
-                for call in self.calls
-                if call.connection.client == client
-                and call.operation != opcodes.PING
-                and call.is_write == writes
-                and _is_done(call)
-            ]
-            pairs = itertools.pairwise(sorted(ends))
-            waits += [later - one for one, later in pairs if later >= self.begun]
-        return max(waits)
-
-    def _connections(self) -> list[Connection]:
-        return list(self.verdict.calls.connections.values())
+    def differences(self) -> list[str]:
+        """Return in what the servers differ that should be equal."""
 
 
-class Load:
+S = TypeVar("S", bound=Stage)
+
+
+class Load(Generic[S]):
     """The clients while they run."""
 
-    def __init__(self, lab: Lab, loop: TappedLoop, seed: int) -> None:
+    def __init__(self, lab: S, loop: TappedLoop, seed: int, clients: int) -> None:
         self.lab = lab
+        #: The clients of the servers that were struck, and these.
         self.struck: set[str] = set()
+        self.struck_members: set[Member] = set()
         self.begun = 0.0
         self.has_ended = False
+        self.slow_syncs = 0
         self.leaderless_s: float | None = None
         self._loop = loop
         self._seed = seed
+        self._clients = clients
         self._is_over = False
         # How many bursts each client has issued.
         self._bursts: Counter[str] = Counter()
 
-    def strike_busiest(self) -> Member:
+    def strike_busiest(self, among: Sequence[Member] | None = None) -> Member:
         """Return the server that most clients are connected to, and say that it is struck."""
         homes = self._homes()
         names = Counter(homes.values())
-        member = max(self.lab.members, key=lambda one: names[repr(one)])
+        candidates = self.lab.members if among is None else among
+        member = max(candidates, key=lambda one: names[repr(one)])
         self.strike(member)
         return member
 
     def strike(self, *members: Member) -> None:
         """Say that a scene begins, and which servers it strikes."""
         names = {repr(member) for member in members}
-        self.struck = {client for client, server in self._homes().items() if server in names}
-        self.begun = self._loop.time()
+        self.struck |= {client for client, server in self._homes().items() if server in names}
+        self.struck_members.update(members)
+        self.begun = self.begun or self._loop.time()
         self._loop.recorder.note(f"the scene strikes {', '.join(sorted(names)) or 'etcd'}")
 
     async def all_write(self) -> None:
@@ -153,24 +110,24 @@ class Load:
         before = self._bursts.copy()
         await until(lambda: all(self._bursts[name] >= before[name] + 2 for name in self._names()))
 
-    async def run(self, scene: Scene) -> None:
+    async def run(self, scene: Scene[S], around_s: float) -> None:
         async with asyncio.timeout(_DEADLINE_S), asyncio.TaskGroup() as tasks:
             for number, name in enumerate(self._names()):
                 tasks.create_task(
                     self._run_client(name, RawClient if number % 2 else PaddockClient)
                 )
             await self.all_write()
-            await asyncio.sleep(_BEFORE_S)
+            await asyncio.sleep(around_s)
             await scene(self)
             await asyncio.to_thread(self.lab.heal)
             await self.all_write()
-            await asyncio.sleep(_AFTER_S)
+            await asyncio.sleep(around_s)
             self._is_over = True
         for number, member in enumerate(self.lab.members, 1):
             await self._read_everything(f"r{number}", member)
 
     def _names(self) -> list[str]:
-        return [f"c{number}" for number in range(1, CLIENTS + 1)]
+        return [f"c{number}" for number in range(1, self._clients + 1)]
 
     def _homes(self) -> dict[str, str]:
         calls = Calls(self._loop.recorder.history)
@@ -241,32 +198,37 @@ class Load:
             await reader.close()
 
 
-def play(lab: Lab, scene: Scene, *, seed: int = 1, clock_rate_max: float = 1.0) -> Played:
-    """Play a scene in the lab, and judge it."""
+Scene = Callable[[Load[S]], Awaitable[None]]
+
+
+def play(
+    lab: S,
+    scene: Scene[S],
+    file: Path,
+    *,
+    seed: int = 1,
+    clients: int = CLIENTS,
+    around_s: float = AROUND_S,
+    clock_rate_max: float = 1.0,
+) -> Played:
+    """Play a scene, keep its history in a file, and judge it."""
     loop = TappedLoop({member.hosts: repr(member) for member in lab.members})
-    load = Load(lab, loop, seed)
+    load = Load(lab, loop, seed, clients)
     with contextlib.closing(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(load.run(scene))
-    failures = []
-    digests = lab.digests()
-    if len(digests) > 1:
-        failures.append(f"digests: the servers have different states: {sorted(digests)}")
+        runner.run(load.run(scene, around_s))
+    failures = lab.differences()
     counts: Counter[str] = Counter()
     history = loop.recorder.history
-    # When they were committed is not known here, and neither whose boot is whose.
-    boots: defaultdict[bytes, str] = defaultdict(str)
-    add_log(history, read_shared_log(((-1.0, one) for one in lab.records()), counts, boots))
-    verdict = judge(history, clock_rate_max=clock_rate_max)
+    add_log(history, lab.read_log(counts, load.struck_members))
+    kept = Kept(history, clock_rate_max=clock_rate_max, events_have_zxids=lab.events_have_zxids)
+    kept.write(file)
     return Played(
-        verdict,
+        kept.judge(),
         failures,
         counts,
-        load.struck,
-        load.begun,
-        load.has_ended,
-        load.leaderless_s,
+        struck=load.struck,
+        begun=load.begun,
+        has_ended=load.has_ended,
+        slow_syncs=load.slow_syncs,
+        leaderless_s=load.leaderless_s,
     )
-
-
-def _is_done(call: Call) -> bool:
-    return call.reply is not None and not call.reply.error

@@ -32,7 +32,7 @@ import paddock
 from paddock.testing.simulation.plan import CLUSTER_FAULTS, RESTORE, SINGLE_FAULTS, Plan, make_plan
 from paddock.testing.simulation.recipe_plan import RECIPES, make_recipe_plan
 from paddock.testing.simulation.shrink import Shrinker
-from paddock.testing.simulation.world import Result, run_world
+from paddock.testing.simulation.world import Result, kept_of, run_world
 
 # How many servers the worlds have, in turn by their seed.
 _SERVERS: Final = (3, 1, 3, 2)
@@ -266,8 +266,7 @@ def keep_failure(result: Result, folder: Path, *, shrinks: bool) -> list[str]:
         result = shrinker.shrink()
         said.append(f"shrunk in {shrinker.attempts} attempts to {result.plan}")
     (folder / f"{name}.txt").write_text(result.report() + "\n")
-    with (folder / f"{name}.history").open("w") as file:
-        result.history.dump(file)
+    kept_of(result.plan, result.history).write(folder / f"{name}.history")
     return [*said, result.report(story=False), f"its story is in {folder / name}.txt"]
 
 

@@ -1,7 +1,8 @@
 """The judge: whether a history is one that ZooKeeper's guarantees allow. It searches nothing.
 
 Every reply has a zxid, so the order of all writes is known; lines of the log place those whose
-reply was lost. The order is replayed on the reference model, and these rules are checked:
+reply was lost, and sessions that expired. Without a log it judges histories that have neither. The
+order is replayed on the reference model, and these rules are checked:
 
     outcomes    each call has one outcome: a reply, in its turn, or a lost connection. A write
                 takes effect at most once, a refused one never
@@ -66,11 +67,17 @@ class Verdict:
         return "\n".join(lines)
 
 
-def judge(history: History, *, clock_rate_max: float = 1.0, lease_seconds: float = 0.0) -> Verdict:
+def judge(
+    history: History,
+    *,
+    clock_rate_max: float = 1.0,
+    lease_seconds: float = 0.0,
+    events_have_zxids: bool = True,
+) -> Verdict:
     """Judge a history.
 
     `clock_rate_max` says how fast the clock of a server may run, and `lease_seconds` for how long a
-    server may be silent before it is deposed.
+    server may be silent before it is deposed. Events have no zxids on Apache ZooKeeper before 3.9.
     """
     calls = Calls(history)
     timeline = Timeline(calls)
@@ -81,5 +88,5 @@ def judge(history: History, *, clock_rate_max: float = 1.0, lease_seconds: float
     found += judge_orders(timeline)
     found += judge_sessions(timeline, clock_rate_max)
     found += judge_leases(timeline, lease_seconds / clock_rate_max)
-    found += judge_replay(timeline)
+    found += judge_replay(timeline, events_have_zxids=events_have_zxids)
     return verdict

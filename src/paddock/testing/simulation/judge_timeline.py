@@ -124,11 +124,11 @@ class Timeline:
                 )
                 continue
             had[found] = zxid
-            self._match(found, zxid, place)
+            self._match(found, logged, place)
         self._find_missing()
 
-    def _match(self, call: Call, zxid: int, place: int) -> None:
-        reply = call.reply
+    def _match(self, call: Call, logged: Logged, place: int) -> None:
+        reply, zxid = call.reply, logged.zxid
         if reply is None:
             self.written[zxid] = call
             self.zxids[call] = self.resolved[call] = zxid
@@ -136,6 +136,13 @@ class Timeline:
             said = "refused" if reply.error in REFUSALS else f"answered with 0x{reply.zxid:x}"
             self._complain(
                 f"a write was {said}, and has 0x{zxid:x} in the log", call.begun, call.ended, place
+            )
+        elif reply.error != logged.error:
+            self._complain(
+                f"a write was answered with {reply.error}, and has {logged.error} in the log",
+                call.begun,
+                call.ended,
+                place,
             )
 
     def _find_missing(self) -> None:

@@ -32,12 +32,12 @@ from paddock.testing.simulation.aftermath import (
 from paddock.testing.simulation.connection import Tap
 from paddock.testing.simulation.faults import Faults, roughness
 from paddock.testing.simulation.history import History, Logged
-from paddock.testing.simulation.judge import Verdict, judge
+from paddock.testing.simulation.judge import Verdict
+from paddock.testing.simulation.kept import Kept
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Fault, Plan, Wish, make_plan
 from paddock.testing.simulation.process import ProcessLoop, new_process
-from paddock.testing.simulation.promises import judge_promises
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.recipe_client import RecipeClient
 from paddock.testing.simulation.recipe_plan import RECIPES
@@ -325,8 +325,7 @@ def run_world(plan: Plan) -> Result:
             process.bury()
     history = world.recorder.history
     add_log(history, world.log())
-    verdict = judge(history, clock_rate_max=max(1.0, *plan.rates, 1.0), lease_seconds=LEASE_SECONDS)
-    verdict.violations += judge_promises(verdict.timeline, world.counts)
+    verdict = kept_of(plan, history).judge(world.counts)
     if plan.restoration is None:
         # Otherwise nobody is left who could end a session.
         failures += find_forgotten(verdict)
@@ -336,6 +335,12 @@ def run_world(plan: Plan) -> Result:
         world.counts["worlds with snapshots in etcd"] += 1
     count(world.counts, verdict)
     return Result(plan, history, verdict, failures, world.counts, seconds)
+
+
+def kept_of(plan: Plan, history: History) -> Kept:
+    """Return the history of a world with what its judge has to know."""
+    rate = max(1.0, *plan.rates, 1.0)
+    return Kept(history, clock_rate_max=rate, lease_seconds=LEASE_SECONDS)
 
 
 def run_seed(seed: int, servers: int = 1) -> Result:

@@ -95,6 +95,14 @@ def test_an_acknowledged_write_that_is_not_in_the_log_is_found(written: Written)
     assert written.rules() == {"outcomes"}
 
 
+def test_an_acknowledged_write_that_the_log_has_refused_is_found(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    created = written.create(one, "/a")
+    written.reply(created, 2, log=False)
+    written.logged(created, 2, NODE_EXISTS)
+    assert written.rules() == {"outcomes"}
+
+
 def test_a_write_of_which_the_reply_is_lost_takes_effect_once_or_never(written: Written) -> None:
     one = written.connect("c1", 1, opened=1)
     lost = written.create(one, "/a")
@@ -548,3 +556,18 @@ def test_a_container_that_never_had_a_child_is_not_reaped(
         zxid = 4
     written.log(Logged(zxid + 1, h.REAPED, path="/k"))
     assert written.rules() == rules
+
+
+def test_events_without_zxids_are_known_by_kind_path_and_order(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    other = written.connect("c2", 2, opened=2)
+    written.reply(written.create(one, "/a"), 3)
+    written.reply(written.get(other, "/a", watch=True), 3, data(b"", stat(3)))
+    written.reply(written.set_data(one, "/a", b"new"), 4, stat(3, 4, version=1, size=3))
+    written.event(other, CHANGED, "/a", -1)
+    written.reply(written.get(other, "/a"), 4, data(b"new", stat(3, 4, version=1, size=3)))
+    assert judge(written.history, events_have_zxids=False).is_good
+    assert written.rules() == {"watches"}, "on Paddock they have one"
+    written.event(other, CHANGED, "/a", -1)
+    twice = judge(written.history, events_have_zxids=False)
+    assert {violation.rule for violation in twice.violations} == {"watches"}
