@@ -116,13 +116,6 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "        return True\n",
     ),
     mutation(
-        "snapshot-older-than-said",
-        "A snapshot in etcd says of which record it is.",
-        "server/cluster/duty.py",
-        "        cut = self._cuts.get(index) or self._cut_now(index)\n",
-        "        self._note_cut(index)\n        cut = self._cuts[index]\n",
-    ),
-    mutation(
         "trim-too-far",
         "Only what lies behind the snapshot before the last is deleted from the log.",
         "log/etcd/trimming.py",

@@ -60,6 +60,10 @@ class Connection:
     def is_parted(self) -> bool:
         return self._network.is_parted(self.client.host, self.server.host)
 
+    def is_done(self) -> bool:
+        """Return whether it is over, its client knows, and nothing is on its way to the server."""
+        return self.is_over and self.near.is_closing() and self.near.pipe.is_empty()
+
     def look(self) -> None:
         """Go on after a partition."""
         self.near.pipe.look()
@@ -78,10 +82,10 @@ class Connection:
             self.near.pipe.drop(error)
 
     def lose_end(self, process: ProcessLoop, *, silently: bool) -> None:
+        if self.near.process is process and self.tap is not None:
+            self.tap.ended("the client is dead")
         for end in (self.near, self.far):
             if end.process is process and not self.is_over:
-                if end is self.near and self.tap is not None:
-                    self.tap.ended("the client is dead")
                 if silently:
                     end.pipe.drop(None)
                     end.pipe.is_silent = True
@@ -138,6 +142,10 @@ class Pipe:
         if end is not None:
             self._put(end)
             self.is_silent = True
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is on its way."""
+        return not self._way
 
     def look(self) -> None:
         """Deliver what has arrived."""

@@ -102,22 +102,22 @@ class SimulatedNetwork:
 
     def join(self, one: str, other: str) -> None:
         self._parted.discard((min(one, other), max(one, other)))
-        for connection in self.alive():
+        for connection in list(self.connections):
             connection.look()
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             _finish(future)
 
     def alive(self) -> list[Connection]:
-        self.connections = [one for one in self.connections if not one.is_over]
-        return list(self.connections)
+        self.connections = [one for one in self.connections if not one.is_done()]
+        return [one for one in self.connections if not one.is_over]
 
     def die(self, process: ProcessLoop, *, silently: bool) -> None:
         """Take a process that was killed off the network."""
         for listener in list(self._listeners.values()):
             if listener.process is process:
                 listener.close()
-        for connection in self.alive():
+        for connection in list(self.connections):
             connection.lose_end(process, silently=silently)
 
     def _new_port(self) -> int:

@@ -172,6 +172,49 @@ def test_a_dead_process_resets_its_connections_and_one_without_power_does_not() 
     connected(reset)
 
 
+def test_a_reset_waits_for_the_end_of_a_partition() -> None:
+    async def main(pair: Pair) -> None:
+        pair.network.part("10.0.1.1", "10.0.0.1")
+        pair.server.kill()
+        pair.network.die(pair.server, silently=False)
+        await asyncio.sleep(5)
+        assert pair.network.alive() == []
+        assert pair.near.lost == []
+        pair.network.join("10.0.1.1", "10.0.0.1")
+        await asyncio.sleep(0.2)
+        assert [type(error) for error in pair.near.lost] == [ConnectionResetError]
+
+    connected(main)
+
+
+def test_the_tap_of_a_dead_client_ends_though_a_reset_was_on_its_way() -> None:
+    class Ended:
+        def __init__(self) -> None:
+            self.reasons: list[str] = []
+
+        def sent(self, data: bytes) -> None:
+            pass
+
+        def received(self, data: bytes) -> None:
+            pass
+
+        def ended(self, reason: str) -> None:
+            self.reasons.append(reason)
+
+    async def main(pair: Pair) -> None:
+        pair.network.connections[0].tap = tap = Ended()
+        pair.network.part("10.0.1.1", "10.0.0.1")
+        pair.server.kill()
+        pair.network.die(pair.server, silently=False)
+        await asyncio.sleep(1)
+        pair.network.alive()
+        pair.client.kill()
+        pair.network.die(pair.client, silently=False)
+        assert tap.reasons == ["the client is dead"]
+
+    connected(main)
+
+
 def test_a_paused_process_finds_everything_when_it_goes_on() -> None:
     async def main(pair: Pair) -> None:
         pair.server.pause()
