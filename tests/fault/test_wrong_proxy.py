@@ -34,10 +34,10 @@ def record(lie: Lie, address: Address | None, data: Path) -> History:
 
     async def play() -> None:
         if address is not None:
-            await tell_story(loop, servers, address, lie)
+            await tell_story(servers, address, lie)
             return
         async with EmbeddedServer(data) as server:
-            await tell_story(loop, servers, server.address, lie)
+            await tell_story(servers, server.address, lie)
 
     with contextlib.closing(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(play())

@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +28,9 @@ from typing import Any, Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import Record
-from paddock.testing.simulation.history import Logged
+from paddock.state.entry import Batch
+from paddock.testing.simulation.calls import Calls
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.witness import read_shared_log
 from tests.support import disks, wire
 from tests.support.command import COMMAND
@@ -153,11 +155,14 @@ class Lab:
             return []
         return [f"digests: the servers have different states: {sorted(found)}"]
 
-    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterator[Logged]:
+    def read_log(
+        self, history: History, counts: Counter[str], struck: set[Member]
+    ) -> Iterator[Logged]:
         """Read the log of etcd; whom a scene has struck makes no difference to it."""
-        # When they were committed is not known here, and neither whose boot is whose.
-        boots: defaultdict[bytes, str] = defaultdict(str)
-        return read_shared_log(((-1.0, one) for one in self.records()), counts, boots)
+        records = self.records()
+        # When they were committed is not known here.
+        timeless = ((-1.0, record) for record in records)
+        return read_shared_log(timeless, counts, _servers_of_boots(records, history))
 
     def records(self) -> list[Record]:
         """Read the whole log, which nobody has trimmed yet."""
@@ -203,6 +208,23 @@ class Lab:
             )
             stack.callback(member.kill)
             self.members.append(member)
+
+
+def _servers_of_boots(records: list[Record], history: History) -> dict[bytes, str]:
+    """Say which server a boot was of: the one to which clients had sent what it has proposed."""
+    sent = {
+        (call.connection.session, call.request.xid): call.connection.server
+        for call in Calls(history).calls
+        if call.is_write
+    }
+    # Some propose nothing of clients, as long as they live.
+    found = {record.server or b"": f"unknown {record.server!r}" for record in records}
+    for record in records:
+        for entry in Batch.decode(record.payload).entries if record.payload else ():
+            server = sent.get((entry.session, entry.xid))
+            if server is not None:
+                found[record.server or b""] = server
+    return found
 
 
 def fill(one: Etcd | Member) -> None:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from paddock.testing.simulation import history as h
-from paddock.testing.simulation.history import Logged
+from paddock.testing.simulation.history import History, Logged
 from tests.fault.stage.lab import wait_until
 from tests.support.apache_log import read_transactions
 from tests.support.ensemble import ApacheMember, choose_ports
@@ -114,7 +114,9 @@ class ApacheLab:
             lambda: self._modes() == {"leader": 1, "follower": SIZE - 1}, "all members serve"
         )
 
-    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterator[Logged]:
+    def read_log(
+        self, history: History, counts: Counter[str], struck: set[Member]
+    ) -> Iterator[Logged]:
         """Read the log of a member that was in every quorum."""
         witness = next(member for member in self.members if member not in struck)
         for logged in read_transactions(witness.data):

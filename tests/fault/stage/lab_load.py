@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
 from paddock.testing.simulation.calls import Calls
-from paddock.testing.simulation.history import Logged
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.kept import Kept
 from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
@@ -59,8 +59,10 @@ class Stage(Protocol):
     def heal(self) -> None:
         """Undo everything that was done, and wait until all serve."""
 
-    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterable[Logged]:
-        """Return what the log holds, of which some servers may know too little; count things."""
+    def read_log(
+        self, history: History, counts: Counter[str], struck: set[Member]
+    ) -> Iterable[Logged]:
+        """Return what the log holds; servers that were struck may have too little of it."""
 
     def differences(self) -> list[str]:
         """Return in what the servers differ that should be equal."""
@@ -219,7 +221,7 @@ def play(
     failures = lab.differences()
     counts: Counter[str] = Counter()
     history = loop.recorder.history
-    add_log(history, lab.read_log(counts, load.struck_members))
+    add_log(history, lab.read_log(history, counts, load.struck_members))
     kept = Kept(history, clock_rate_max=clock_rate_max, events_have_zxids=lab.events_have_zxids)
     kept.write(file)
     return Played(

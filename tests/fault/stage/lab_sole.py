@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from paddock.log.file.file_log import FileLog
-from paddock.testing.simulation.history import Logged
+from paddock.testing.simulation.history import History, Logged
 from paddock.testing.simulation.witness import read_log
 from tests.fault.stage.lab import wait_until
 from tests.support.apache import ApacheServer
@@ -96,7 +96,9 @@ class Sole:
             self.server.resume()
         wait_until(self.server.is_serving, "the server serves")
 
-    def read_log(self, counts: Counter[str], struck: set[Member]) -> Iterable[Logged]:
+    def read_log(
+        self, history: History, counts: Counter[str], struck: set[Member]
+    ) -> Iterable[Logged]:
         """Read the log of the server, which outlives it."""
         return self.server.read_log()
 

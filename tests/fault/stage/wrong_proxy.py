@@ -1,6 +1,7 @@
 """A proxy that lies to one client, and a story in which each of its lies can be told.
 
-    verdict = await tell_story(loop, address, EventTwice())
+    await tell_story(servers, address, EventTwice())
+    judge(loop.recorder.history)
 
 A lie sees the frames of the client's connection in both directions, and may pass on others in their
 place. It is told once, and as well as it can be: frames are whole and in turn, and zxids are such
@@ -40,7 +41,7 @@ from paddock.testing.simulation.frames import (
 )
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
 from paddock.testing.simulation.raw_client import RawClient
-from tests.fault.stage.tapped_loop import TappedLoop, client_name
+from tests.fault.stage.tapped_loop import client_name
 
 Address = tuple[str, int]
 
@@ -84,14 +85,10 @@ class Lie:
             return self.event(frame)
         request = self.asked[reply_xid(frame)]
         reply = decode_reply(self.operation_of(request), frame)
-        answers = [
-            encode_reply(request_of.operation, one)
-            for one in self.from_server(request, reply)
-            for request_of in (self.asked[one.xid],)
-        ]
+        answers = self.from_server(request, reply)
         if request.operation == opcodes.GET_DATA:
             self.earlier[_path(request)] = reply
-        return answers
+        return [encode_reply(self.asked[one.xid].operation, one) for one in answers]
 
     def operation_of(self, request: Request) -> int:
         """Return what the server was asked in the place of a request."""
@@ -240,8 +237,11 @@ LIES: Final[dict[str, tuple[str, Callable[[], Lie]]]] = {
 }
 
 
-async def tell_story(loop: TappedLoop, servers: dict[str, str], address: Address, lie: Lie) -> None:
-    """Play the story on a server, one client behind a proxy that tells this lie."""
+async def tell_story(servers: dict[str, str], address: Address, lie: Lie) -> None:
+    """Play the story on a server, one client behind a proxy that tells this lie.
+
+    `servers` are the names that the loop has for addresses.
+    """
     async with asyncio.timeout(_DEADLINE_S), WrongProxy(address, lie) as proxy:
         servers[f"{address[0]}:{address[1]}"] = "server"
         servers[f"{proxy.address[0]}:{proxy.address[1]}"] = "proxy"

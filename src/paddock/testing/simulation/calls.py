@@ -109,6 +109,9 @@ class Boot:
     is_deposed: bool = False
     # For how long nothing of it was committed when it was deposed.
     silence: float = 0.0
+    # The last zxid in the log before it joined, and before it ended; for times that are not known.
+    joined_after: int = 0
+    ended_after: int = 0
 
 
 @dataclass
@@ -208,8 +211,10 @@ class Calls:
 
     def _take_log(self, place: int, logged: Logged) -> None:
         if logged.about == h.JOINED:
-            server, _, name = logged.path.partition(" ")
-            self.boots.append(Boot(server, name, logged.session, logged.at, place))
+            server, _, name = logged.path.rpartition(" ")
+            boot = Boot(server, name, logged.session, logged.at, place)
+            boot.joined_after = max(self.log, default=0)
+            self.boots.append(boot)
             return
         if logged.about in (h.ENDED, h.DEPOSED):
             for boot in self.boots:
@@ -217,6 +222,7 @@ class Calls:
                     boot.ended_at, boot.ended_place = logged.at, place
                     boot.is_deposed = logged.about == h.DEPOSED
                     boot.silence = logged.timeout_ms / 1000
+                    boot.ended_after = max(self.log, default=0)
             return
         if logged.zxid in self.log:
             self._complain(

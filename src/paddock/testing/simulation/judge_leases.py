@@ -3,6 +3,9 @@
 Servers that share a log depose one that has been silent. It stops to speak before that, by its own
 clock, whatever it can see of the log. So a request that leaves a client later has no reply on a
 connection that was granted before.
+
+Where the log does not say when, its order does: a server has joined after each write before that in
+the log had begun, and it was deposed before anybody saw a zxid behind that.
 """
 
 from __future__ import annotations
@@ -18,28 +21,41 @@ def judge_leases(timeline: Timeline, silence_min: float) -> list[Violation]:
     """
     calls = timeline.calls
     found = [*_joined_again(calls), *_deposed_early(calls, silence_min)]
+    spans = [(boot, _joined_at(timeline, boot), _ended_at(timeline, boot)) for boot in calls.boots]
     for connection in calls.connections.values():
-        boots = [
-            one
-            for one in calls.boots
-            if one.server.rstrip("?") == connection.server
-            and one.joined_at <= connection.granted_at
+        here = [
+            (boot, ended_at)
+            for boot, joined_at, ended_at in spans
+            if boot.server.rstrip("?") == connection.server and joined_at <= connection.granted_at
         ]
         # It cannot be said of a copied machine whose boot it was.
-        if not boots or any(one.server.endswith("?") for one in boots):
+        if not here or any(boot.server.endswith("?") for boot, _ in here):
             continue
-        boot = boots[-1]
-        late = [call for call in connection.calls if call.reply and call.begin > boot.ended_at]
+        boot, over_at = here[-1]
+        late = [call for call in connection.calls if call.reply and call.begin > over_at]
         found += [
             Violation(
                 "leases",
                 f"{connection.server} answered a {call.name} that was sent"
-                f" {call.begin - boot.ended_at:.3f} s after it was a member no more",
+                f" {call.begin - over_at:.3f} s after it was a member no more",
                 sorted((boot.ended_place, call.begun, call.ended)),
             )
             for call in late[:1]
         ]
     return found
+
+
+def _joined_at(timeline: Timeline, boot: Boot) -> float:
+    """Return when it joined, or a moment before that."""
+    if boot.joined_at >= 0:
+        return boot.joined_at
+    begins = [call.begin for zxid, call in timeline.written.items() if zxid <= boot.joined_after]
+    return max(begins, default=0.0)
+
+
+def _ended_at(timeline: Timeline, boot: Boot) -> float:
+    """Return when it was a member no more, or a moment after that."""
+    return boot.ended_at if boot.ended_at >= 0 else timeline.known_at(boot.ended_after + 1)[0]
 
 
 def _joined_again(calls: Calls) -> list[Violation]:

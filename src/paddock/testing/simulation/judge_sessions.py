@@ -8,7 +8,7 @@ and exactly if the log says so.
 from __future__ import annotations
 
 from paddock.testing.simulation import history as h
-from paddock.testing.simulation.calls import Call, Connection, Seen
+from paddock.testing.simulation.calls import Call, Connection
 from paddock.testing.simulation.judge_timeline import Timeline, Violation
 
 
@@ -30,7 +30,7 @@ def judge_sessions(timeline: Timeline, clock_rate_max: float) -> list[Violation]
 def _expired_early(
     timeline: Timeline, zxid: int, connections: list[Connection], clock_rate_max: float
 ) -> list[Violation]:
-    over_at, over_place = _known_at(timeline, zxid)
+    over_at, over_place = timeline.known_at(zxid)
     found = []
     for connection in connections:
         timeout = connection.timeout / clock_rate_max
@@ -53,24 +53,6 @@ def _expired_early(
                 )
             )
     return found
-
-
-def _known_at(timeline: Timeline, zxid: int) -> tuple[float, int]:
-    """Return when somebody first saw a zxid or a later one, and where that stands."""
-    logged = timeline.calls.log.get(zxid)
-    first, place = float("inf"), timeline.calls.log_places.get(zxid, 0)
-    if logged is not None and logged.at >= 0:
-        return logged.at, place
-    for connection in timeline.calls.connections.values():
-        for item in connection.received:
-            if isinstance(item, Seen):
-                seen, at, where = item.event.zxid, item.at, item.place
-            else:
-                assert item.reply is not None
-                seen, at, where = item.reply.zxid, item.end, item.ended
-            if seen >= zxid and at < first:
-                first, place = at, where
-    return first, place
 
 
 def _refused(timeline: Timeline, connection: Connection) -> list[Violation]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paddock.errors import NOT_READ_ONLY, OK, SESSION_EXPIRED, SESSION_MOVED, SYSTEM_ERROR
 from paddock.testing.simulation import history as h
-from paddock.testing.simulation.calls import Call, Calls
+from paddock.testing.simulation.calls import Call, Calls, Seen
 from paddock.testing.simulation.history import Logged
 
 # Codes with which a write is refused before the log: then its reply has somebody else's zxid.
@@ -53,6 +53,23 @@ class Timeline:
 
     def last_zxid(self) -> int:
         return max([0, *self.written, *self.calls.log])
+
+    def known_at(self, zxid: int) -> tuple[float, int]:
+        """Return when a zxid was committed, or somebody saw it or a later one, and where."""
+        logged = self.calls.log.get(zxid)
+        first, place = float("inf"), self.calls.log_places.get(zxid, 0)
+        if logged is not None and logged.at >= 0:
+            return logged.at, place
+        for connection in self.calls.connections.values():
+            for item in connection.received:
+                if isinstance(item, Seen):
+                    seen, at, where = item.event.zxid, item.at, item.place
+                else:
+                    assert item.reply is not None
+                    seen, at, where = item.reply.zxid, item.end, item.ended
+                if seen >= zxid and at < first:
+                    first, place = at, where
+        return first, place
 
     def _owns_zxid(self, call: Call) -> bool:
         """Return whether the zxid of a write's reply is its own, and not the last one before."""

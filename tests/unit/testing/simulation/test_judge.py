@@ -521,6 +521,44 @@ def test_the_next_boot_of_a_server_may_answer(written: Written) -> None:
     assert written.rules() == set()
 
 
+NOT_KNOWN = -1.0
+FIRST, SECOND = "server 1", "server 2"
+
+
+def deposed_at_some_time(written: Written) -> tuple[int, int]:
+    """Have a server deposed between two writes, with a client on each; the log tells no times."""
+    written.log(member(FIRST, 1, h.JOINED, NOT_KNOWN))
+    written.log(member(SECOND, 2, h.JOINED, NOT_KNOWN))
+    one = written.connect("c1", 1, opened=1, server=FIRST)
+    other = written.connect("c2", 2, opened=2, server=SECOND)
+    written.reply(written.create(other, "/a"), 3)
+    written.log(member(FIRST, 1, h.ENDED, NOT_KNOWN))
+    return one, other
+
+
+def test_what_is_seen_says_when_a_server_was_deposed(written: Written) -> None:
+    one, other = deposed_at_some_time(written)
+    written.reply(written.exists(one, "/b"), 3, error=NO_NODE)
+    assert written.rules() == set(), "nobody has seen anything later yet"
+    written.reply(written.create(other, "/c"), 4)
+    assert written.rules() == set()
+    written.reply(written.exists(one, "/b"), 3, error=NO_NODE)
+    assert written.rules() == {"leases"}
+
+
+def test_what_is_sent_says_when_a_server_has_joined_again(written: Written) -> None:
+    _, other = deposed_at_some_time(written)
+    written.reply(written.create(other, "/c"), 4)
+    early = written.connect("c1", 1, seen=4, server=FIRST)
+    written.reply(written.create(other, "/d"), 5)
+    written.log(member(FIRST, 3, h.JOINED, NOT_KNOWN))
+    late = written.connect("c1", 1, seen=5, server=FIRST)
+    written.reply(written.exists(late, "/b"), 5, error=NO_NODE)
+    assert written.rules() == set()
+    written.reply(written.exists(early, "/b"), 5, error=NO_NODE)
+    assert written.rules() == {"leases"}, "nobody had let it in"
+
+
 def test_a_boot_that_joins_twice_is_found(written: Written) -> None:
     written.log(member("s1", 1, h.JOINED, 0.0))
     written.log(member("s1", 1, h.ENDED, 1.0))
