@@ -88,7 +88,7 @@ FAULTS: Final = (
     _planted(
         "append-again",
         "A batch that is there is not appended again.",
-        "if self.get(key) is not None:\n            return None\n",
+        "        if self.get(key) is not None:\n            return None\n",
         "",
     ),
     _planted(
@@ -106,7 +106,7 @@ FAULTS: Final = (
     _planted(
         "full-takes-puts",
         "After NOSPACE, nothing is put.",
-        'if self.is_full:\n            raise StoreFullError("etcd: database space exceeded")\n',
+        '        if self.is_full:\n            raise StoreFullError("etcd: database space exceeded")\n',
         "",
     ),
     _planted(

@@ -26,6 +26,8 @@ from tests.etcd_model.stages import Stage
 _WRITES_IN_TROUBLE: Final = 5
 _LARGE_BYTES: Final = 400_000
 _FILLED_AFTER_MAX: Final = 40
+# Scripts of a full etcd, one of which is restored as well.
+_RESTORED_EVERY: Final = 4
 
 
 async def plain(player: Player, stage: Stage) -> None:
@@ -91,6 +93,9 @@ async def space(player: Player, stage: Stage) -> None:
         if FULL in answers:
             break
     await player.several(chances.randint(3, 6))
+    is_restored = history.seed % _RESTORED_EVERY == 0
+    if is_restored:
+        await player.act(Backup(), "operator", stage.backup())
     everything = Delete((Range(player.keys.batches, player.keys.batches_end),), None, 0)
     await player.call(everything)
     await player.call(Compact(player.revision))
@@ -98,6 +103,17 @@ async def space(player: Player, stage: Stage) -> None:
     await player.act(Disarm(), "operator", stage.make_space())
     history.filling(False)
     await player.several(3)
+    if is_restored:
+        # The alarm is a part of the backup.
+        history.trouble(True)
+        await player.act(Restore(), "operator", stage.restore())
+        await player.settle()
+        history.trouble(False)
+        player.forget()
+        await player.several(3)
+        await player.act(Disarm(), "operator", stage.make_space())
+        await player.call(everything)
+        await player.several(2)
 
 
 async def restore(player: Player, stage: Stage) -> None:
