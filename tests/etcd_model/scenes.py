@@ -96,11 +96,7 @@ async def space(player: Player, stage: Stage) -> None:
     is_restored = history.seed % _RESTORED_EVERY == 0
     if is_restored:
         await player.act(Backup(), "operator", stage.backup())
-    everything = Delete((Range(player.keys.batches, player.keys.batches_end),), None, 0)
-    await player.call(everything)
-    await player.call(Compact(player.revision))
-    await player.call(player.draw("as"))
-    await player.act(Disarm(), "operator", stage.make_space())
+    await _make_space(player, stage)
     history.filling(False)
     await player.several(3)
     if is_restored:
@@ -111,9 +107,18 @@ async def space(player: Player, stage: Stage) -> None:
         history.trouble(False)
         player.forget()
         await player.several(3)
-        await player.act(Disarm(), "operator", stage.make_space())
-        await player.call(everything)
+        await _make_space(player, stage)
         await player.several(2)
+
+
+async def _make_space(player: Player, stage: Stage) -> None:
+    """Delete all batches, and have the operator do the rest."""
+    everything = Range(player.keys.batches, player.keys.batches_end)
+    deleted = await player.call(Delete((everything,), None, 0))
+    assert isinstance(deleted.value, int), "a deletion without conditions is carried out"
+    await player.call(Compact(deleted.value))
+    await player.call(player.draw("as"))
+    await player.act(Disarm(), "operator", stage.make_space())
 
 
 async def restore(player: Player, stage: Stage) -> None:

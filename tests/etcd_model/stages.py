@@ -153,7 +153,9 @@ class EtcdStage(Stage):
             command += ["--initial-advertise-peer-urls", member.peer_url]
             environment = {**os.environ, "ETCDCTL_API": "3"}
             subprocess.run(command, check=True, capture_output=True, env=environment)
-        self._cluster.start()
+            member.launch()
+        # None of them says that it is well, if the alarm was in the backup.
+        self._cluster.leader()
 
 
 class ModelStage(Stage):

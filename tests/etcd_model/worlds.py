@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from paddock.log.etcd.etcd_store import RESEND_S_MIN
+from paddock.log.etcd.etcd_store import RESEND_S_MIN, SLOW_BYTES_PER_S
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import CompactedError
 from paddock.testing.simulation.key_space import KeySpace
@@ -65,7 +65,8 @@ class OpenCall:
             return self.call.attempts
         if not isinstance(self.call, Append):
             return 1
-        return min(self.call.attempts, 1 + int((at - self.called_at) / RESEND_S_MIN))
+        resend_s = RESEND_S_MIN + len(self.call.payload) / SLOW_BYTES_PER_S
+        return min(self.call.attempts, 1 + int((at - self.called_at) / resend_s))
 
 
 class State:
