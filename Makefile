@@ -38,6 +38,9 @@ HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
 STORM_SECONDS ?= 600
 SEEDS ?= 200
+# Scripts for the model of etcd, and how many of them have faults.
+SCRIPTS ?= 5000
+FAULTS ?= 240
 
 # Where `make serve` serves: `make serve PORT=2182 DATA=/tmp/demo`. PORT in the environment is ignored.
 PORT := 2181
@@ -47,7 +50,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate mutants lab judge judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -184,6 +187,10 @@ storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until
 # campaign that was stopped goes on.
 simulate: $(VENV)/.dev ## simulated worlds of servers, clients and faults, each judged (SEEDS=1000, or SEEDS=7:8)
 	$(PURE) $(BIN)/python -m paddock.testing.simulation.campaign --seeds $(SEEDS) $(SIMULATE)
+
+# ETCD_MODEL='--scene restore --seed 7' plays one script again, and prints its story if it differs.
+etcd-model: $(VENV)/.dev judges ## the simulation's model of etcd beside three real members, script by script (SCRIPTS=, FAULTS=)
+	$(PURE) $(BIN)/python -m tests.etcd_model --scripts $(SCRIPTS) --faults $(FAULTS) $(ETCD_MODEL)
 
 # MUTANTS='--only lease-too-long' runs one of them, and writes nothing; MUTANTS=--missing goes on with
 # what was not found yet.

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import (
@@ -57,23 +57,36 @@ class KeySpace:
         # The alarm NOSPACE: it stays until it is disarmed.
         self.is_full = False
         # Whether the write that crosses the quota is carried out: the caller is refused anyway.
+        # Then the alarm is due, and others may write until it is raised.
         self.crosses_quota = False
+        self.is_alarm_due = False
         # Invariant: the keys of `_changes`, sorted.
         self._order: list[bytes] = []
         self._changes: dict[bytes, list[Change]] = {}
         # What the watch of a log shows, for each head.
         self._appended: dict[bytes, list[Record]] = {}
 
-    def copy(self) -> KeySpace:
-        """Return what a backup holds: the keys, their history and their revisions."""
-        other = KeySpace(self.quota_bytes)
+    def copy(self) -> Self:
+        """Return what a backup holds: the keys, their history, and the alarm."""
+        other = type(self)(self.quota_bytes)
         other.revision = self.revision
         other.compacted = self.compacted
-        other.database_bytes = other.used_bytes = self.used_bytes
+        other.database_bytes = self.database_bytes
+        other.used_bytes = self.used_bytes
+        other.is_full = self.is_full
         other._order = [*self._order]
         other._changes = {key: [*changes] for key, changes in self._changes.items()}
         other._appended = {head: [*records] for head, records in self._appended.items()}
         return other
+
+    def content(self) -> Hashable:
+        """Return what callers can notice, but for sizes: equal if two spaces answer alike."""
+        changes = tuple((key, tuple(self._changes[key])) for key in self._order)
+        appended = tuple(
+            (head, tuple((one.index, one.payload, one.revision) for one in records))
+            for head, records in sorted(self._appended.items())
+        )
+        return self.revision, self.compacted, self.is_full, changes, appended
 
     # Transactions.
 
@@ -213,9 +226,12 @@ class KeySpace:
             raise StoreForbiddenError("etcd: request is too large")
         if self.is_full:
             raise StoreFullError("etcd: database space exceeded")
-        self.is_full = 0 < self.quota_bytes <= self.database_bytes + size
-        if self.is_full and not self.crosses_quota:
+        if not 0 < self.quota_bytes <= self.database_bytes + size:
+            return
+        if not self.crosses_quota:
+            self.is_full = True
             raise StoreFullError("etcd: database space exceeded")
+        self.is_alarm_due = True
 
 
 def _revision_of(change: Change) -> int:

@@ -113,6 +113,11 @@ class EtcdModel:
         """Raise the alarm NOSPACE, until `make_space`."""
         self.space.is_full = True
 
+    def raise_alarm(self) -> None:
+        """Raise it in a moment, before anybody can be told: it is committed like a write."""
+        delay_s = self.random.uniform(0.0, self.faults.latency_s[0])
+        asyncio.get_running_loop().call_later(delay_s, self.fill)
+
     def make_space(self) -> None:
         self.space.defragment()
         self.space.disarm()
@@ -329,11 +334,12 @@ class ModelStore(Store):
         if self._link.forbidden:
             raise StoreForbiddenError(self._link.forbidden)
         space = self._model.space
-        was_full = space.is_full
         # It depends on where etcd notices it.
         space.crosses_quota = space.quota_bytes > 0 and self._model.chance(0.5)
+        space.is_alarm_due = False
         result = change(*arguments)
-        if space.is_full and not was_full:
+        if space.is_alarm_due:
+            self._model.raise_alarm()
             raise StoreFullError("etcd: database space exceeded")
         return result
 

@@ -145,6 +145,17 @@ def test_a_full_space_takes_deletions_alone() -> None:
     assert space.swap(b"k", b"", 0, None)
 
 
+def test_a_write_that_crosses_the_quota_is_carried_out_before_the_alarm() -> None:
+    space = KeySpace(quota_bytes=1000)
+    space.crosses_quota = True
+    assert space.append(KEYS, BOOT, 0, bytes(1000)) is not None
+    assert (space.is_alarm_due, space.is_full) == (True, False)
+    space.crosses_quota = False
+    with pytest.raises(StoreFullError):
+        space.append(KEYS, BOOT, 1, b"")
+    assert space.get(KEYS.batch(BOOT, 1)) is None
+
+
 def test_what_is_too_large_is_refused_for_good() -> None:
     space = KeySpace()
     with pytest.raises(StoreForbiddenError):
@@ -162,3 +173,29 @@ def test_a_backup_is_independent() -> None:
     assert len(backup.appended(KEYS, 0)) == 1
     backup.append(KEYS, BOOT, 7, b"")
     assert space.get(KEYS.batch(BOOT, 7)) is None
+
+
+def test_a_backup_holds_the_alarm() -> None:
+    space = KeySpace(quota_bytes=1000)
+    with pytest.raises(StoreFullError):
+        space.append(KEYS, BOOT, 0, bytes(1000))
+    backup = space.copy()
+    space.disarm()
+    with pytest.raises(StoreFullError):
+        backup.append(KEYS, BOOT, 0, b"")
+
+
+def test_spaces_of_equal_content_answer_alike() -> None:
+    one, two = KeySpace(), KeySpace()
+    for space in (one, two):
+        space.append(KEYS, BOOT, 0, b"")
+    assert one.content() == two.content() == one.copy().content()
+    for change in (
+        lambda: one.append(KEYS, BOOT, 1, b""),
+        lambda: one.delete([Range(KEYS.head)], None, 0),
+        lambda: one.compact(3),
+        lambda: setattr(one, "is_full", True),
+    ):
+        before = one.content()
+        change()
+        assert one.content() != before

@@ -284,6 +284,21 @@ def test_the_write_that_crosses_the_quota_is_refused_and_may_be_carried_out() ->
     assert {run_virtually(scenario(seed)) for seed in range(10)} == {True, False}
 
 
+def test_others_may_write_until_the_alarm_is_raised_and_nobody_is_told_before() -> None:
+    async def scenario(seed: int) -> bool:
+        model = EtcdModel(seed, quota_bytes=1000)
+        crossing = asyncio.create_task(model.store("one").append(BOOT, 0, bytes(1000)))
+        while not has_batch(model, 0) and not crossing.done():
+            await asyncio.sleep(0.0001)
+        could_write = not model.space.is_full
+        with pytest.raises(StoreFullError):
+            await crossing
+        assert model.space.is_full
+        return could_write
+
+    assert {run_virtually(scenario(seed)) for seed in range(20)} == {True, False}
+
+
 def test_a_closed_store_raises() -> None:
     async def scenario() -> None:
         model = EtcdModel()

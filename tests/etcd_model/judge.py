@@ -1,0 +1,142 @@
+"""The judge: whether the model allows a history, and how much else it would have allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from paddock.log.etcd.keys import Keys
+from paddock.testing.simulation.key_space import KeySpace
+from tests.etcd_model.calls import UNKNOWN, Answer, Batch, OfOperator
+from tests.etcd_model.history import (
+    Answered,
+    Called,
+    Closed,
+    Ended,
+    Event,
+    Filling,
+    History,
+    Opened,
+    Shown,
+    Trouble,
+)
+from tests.etcd_model.worlds import Worlds
+
+TAIL: Final = "tail"
+SILENT: Final = Answer("silent")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An answer, and what the model allowed in its place."""
+
+    call: str
+    given: Answer
+    allowed: frozenset[Answer]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What the judge says of a history."""
+
+    history: History
+    steps: list[Step] = field(default_factory=list)
+    # Empty if all of it is allowed.
+    objection: str = ""
+    # How many possibilities there were at once, at most.
+    worlds: int = 1
+
+
+class Judge:
+    """The judge of one history, by one model."""
+
+    def __init__(
+        self,
+        history: History,
+        space_type: Callable[[], KeySpace] = KeySpace,
+        worlds_type: Callable[[KeySpace, Keys], Worlds] = Worlds,
+    ) -> None:
+        self._history = history
+        space = space_type()
+        space.revision = space.compacted = history.base
+        self._worlds = worlds_type(space, history.keys)
+        self._is_troubled = False
+        # The tails that are open, and whether the cluster was in trouble meanwhile.
+        self._tails: dict[int, bool] = {}
+        self._verdict = Verdict(history)
+
+    def run(self) -> Verdict:
+        verdict = self._verdict
+        for number, event in enumerate(self._history.events):
+            allowed = self._take(event)
+            verdict.worlds = max(verdict.worlds, len(self._worlds))
+            if not allowed:
+                choice = "\n".join(f"    {one}" for one in sorted(map(str, self._last.allowed)))
+                verdict.objection = (
+                    f"{self._history.name}: etcd gave what the model does not allow\n"
+                    f"{self._history.story(number + 1)}\nThe model allows\n{choice[:4000]}"
+                )
+                break
+        return verdict
+
+    @property
+    def _last(self) -> Step:
+        return self._verdict.steps[-1]
+
+    def _take(self, event: Event) -> bool:
+        """Go on by an event; return whether it is allowed."""
+        worlds = self._worlds
+        match event:
+            case Called(at, number, _, call):
+                worlds.call(number, call, at, self._is_troubled)
+            case Answered(at, number, answer):
+                return self._answered(at, number, answer)
+            case Opened(_, number, _, after):
+                self._tails[number] = self._is_troubled
+                worlds.watch(number, after)
+            case Shown(at, number, record):
+                return self._tail(at, number, Answer("record", record))
+            case Ended(at, number, answer):
+                return self._tail(at, number, answer)
+            case Closed(_, number):
+                del self._tails[number]
+                worlds.close(number)
+            case Trouble(_, is_on):
+                self._is_troubled = is_on
+                if is_on:
+                    worlds.trouble()
+                    self._tails = dict.fromkeys(self._tails, True)
+            case Filling(_, is_on):
+                worlds.is_filling = is_on
+        return True
+
+    def _answered(self, at: float, number: int, answer: Answer) -> bool:
+        one = self._worlds.open[number]
+        allowed = self._worlds.possible(number, at)
+        if isinstance(one.call, OfOperator):
+            # Nothing can be learnt from its answer.
+            return self._worlds.answer(number, answer, at)
+        if one.is_troubled:
+            allowed.add(UNKNOWN)
+        self._verdict.steps.append(Step(one.call.name, answer, frozenset(allowed)))
+        if answer == UNKNOWN:
+            self._worlds.abandon(number, at)
+            return one.is_troubled
+        return self._worlds.answer(number, answer, at)
+
+    def _tail(self, at: float, number: int, answer: Answer) -> bool:
+        records, allowed = self._worlds.showable(number, at)
+        allowed |= {Answer("record", record) for record in records}
+        is_troubled = self._tails[number]
+        if is_troubled:
+            allowed |= {UNKNOWN, SILENT}
+        self._verdict.steps.append(Step(TAIL, answer, frozenset(allowed)))
+        if answer.kind == "record":
+            assert isinstance(answer.value, Batch)
+            return self._worlds.show(number, answer.value)
+        del self._tails[number]
+        if answer in (UNKNOWN, SILENT):
+            self._worlds.close(number)
+            return is_troubled
+        return self._worlds.refuse(number, answer)

@@ -1,0 +1,359 @@
+"""All that could have happened by the model, narrowed by each answer.
+
+A world is one possibility: a key space, and how far each call is that is not over. Between two
+events every call that is under way may be carried out, in any order: each order is a world. An
+answer keeps the worlds that would give it. The rules of `__init__` say what is open.
+
+What a call would answer without changing anything is kept in the world as a possible answer, state
+by state; so a read takes no world of its own, however late it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from paddock.log.etcd.etcd_store import RESEND_S_MIN, SLOW_BYTES_PER_S
+from paddock.log.etcd.keys import Keys
+from paddock.log.etcd.store import CompactedError
+from paddock.testing.simulation.key_space import KeySpace
+from tests.etcd_model.calls import DONE, FULL, Answer, Append, Backup, Batch, Call, Compact, Restore
+
+# A script with more possibilities than this is too open to be judged.
+WORLDS_MAX: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a call is in a world."""
+
+    # What it may answer.
+    answers: frozenset[Answer] = frozenset()
+    # How often it has changed something.
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A tail in a world."""
+
+    after: int
+    # What it shows next. None: it was refused.
+    coming: tuple[Batch, ...] | None
+    # What it may be refused with.
+    refusals: frozenset[Answer] = frozenset()
+    # Whether it has shown something, so that it is open for sure.
+    is_open: bool = False
+    # Whether it belongs to a cluster that is gone.
+    is_broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that is not over, or one that may still be carried out though its caller has gone."""
+
+    call: Call
+    called_at: float
+    # Whether the cluster was in trouble meanwhile.
+    is_troubled: bool
+    is_abandoned: bool = False
+
+    def attempts(self, at: float) -> int:
+        """Return how often it may have been carried out by now."""
+        if self.is_troubled:
+            return self.call.attempts
+        if not isinstance(self.call, Append):
+            return 1
+        resend_s = RESEND_S_MIN + len(self.call.payload) / SLOW_BYTES_PER_S
+        return min(self.call.attempts, 1 + int((at - self.called_at) / resend_s))
+
+
+class State:
+    """A key space that is never changed, and what each call does to it."""
+
+    __slots__ = ("content", "outcomes", "space")
+
+    def __init__(self, space: KeySpace, content: Hashable) -> None:
+        self.space = space
+        self.content = content
+        self.outcomes: dict[Hashable, list[Outcome]] = {}
+
+
+# The state behind a call, or None if nothing has changed; and its answer.
+Outcome = tuple[State | None, Answer]
+
+
+class World:
+    """One possibility."""
+
+    __slots__ = ("backup", "calls", "identity", "state", "tails")
+
+    def __init__(
+        self,
+        state: State,
+        backup: State | None,
+        calls: dict[int, Progress],
+        tails: dict[int, Watched],
+    ) -> None:
+        self.state = state
+        self.backup = backup
+        self.calls = calls
+        self.tails = tails
+        # Equal for two worlds from which the same can follow. There is one state of each content.
+        self.identity = id(state), id(backup), frozenset(calls.items()), frozenset(tails.items())
+
+    def with_calls(self, calls: dict[int, Progress]) -> World:
+        return World(self.state, self.backup, calls, self.tails)
+
+    def with_tails(self, tails: dict[int, Watched]) -> World:
+        return World(self.state, self.backup, self.calls, tails)
+
+
+class TooOpenError(Exception):
+    """A script leaves too many possibilities."""
+
+
+class Worlds:
+    """The worlds that are possible so far."""
+
+    def __init__(self, space: KeySpace, keys: Keys) -> None:
+        self.keys = keys
+        # Whether any put may cross the quota.
+        self.is_filling = False
+        self.open: dict[int, OpenCall] = {}
+        self._states: dict[Hashable, State] = {}
+        self._worlds = [World(self._state(space), None, {}, {})]
+
+    def __len__(self) -> int:
+        return len(self._worlds)
+
+    # Calls.
+
+    def call(self, number: int, call: Call, at: float, is_troubled: bool) -> None:
+        self.open[number] = OpenCall(call, at, is_troubled)
+        self._worlds = [world.with_calls({**world.calls, number: Progress()}) for world in self]
+
+    def trouble(self) -> None:
+        """Take note that the cluster is in trouble while calls are under way."""
+        self.open = {number: replace(one, is_troubled=True) for number, one in self.open.items()}
+
+    def possible(self, number: int, at: float) -> set[Answer]:
+        """Go on to all that may have happened; return what a call may answer by now."""
+        self._go_on(at)
+        return {one for world in self for one in world.calls[number].answers}
+
+    def answer(self, number: int, answer: Answer, at: float) -> bool:
+        """Keep the worlds that give an answer; return whether there are any."""
+        kept = [world for world in self if answer in world.calls[number].answers]
+        if answer == FULL:
+            # Nobody is told before the alarm is raised.
+            kept = [world for world in kept if world.state.space.is_full]
+        # The attempt that was answered may have changed nothing, but was made.
+        self._leave(number, kept, at, made=1)
+        return bool(kept)
+
+    def abandon(self, number: int, at: float) -> None:
+        """Take note that nobody knows what became of a call."""
+        self._leave(number, self._worlds, at, made=0)
+
+    def _leave(self, number: int, worlds: Iterable[World], at: float, made: int) -> None:
+        """Forget a call; but not where it may be carried out once more."""
+        one = replace(self.open[number], is_abandoned=True)
+        attempts = one.attempts(at)
+        is_open = False
+        left: list[World] = []
+        for world in worlds:
+            calls = {**world.calls}
+            done = max(calls.pop(number).done, made)
+            if done < attempts and one.call.changes:
+                calls[number] = Progress(done=done)
+                is_open = True
+            left.append(world.with_calls(calls))
+        if is_open:
+            self.open[number] = one
+        else:
+            del self.open[number]
+        self._worlds = list(_distinct(left))
+
+    # Tails.
+
+    def watch(self, number: int, after: int) -> None:
+        self._worlds = [
+            world.with_tails({**world.tails, number: self._watched(world.state.space, after)})
+            for world in self
+        ]
+
+    def showable(self, number: int, at: float) -> tuple[set[Batch], set[Answer]]:
+        """Go on; return what a tail may show next, and what it may be refused with."""
+        self._go_on(at)
+        tails = [world.tails[number] for world in self]
+        return (
+            {tail.coming[0] for tail in tails if tail.coming},
+            {one for tail in tails for one in tail.refusals},
+        )
+
+    def show(self, number: int, record: Batch) -> bool:
+        """Keep the worlds in which a tail shows a record next; return whether there are any."""
+        kept: list[World] = []
+        for world in self:
+            tail = world.tails[number]
+            if not tail.coming or tail.coming[0] != record:
+                continue
+            # One that has caught up with a compaction is not refused for it any more.
+            left = frozenset(
+                one
+                for one in tail.refusals
+                if isinstance(one.value, int) and one.value > record.revision
+            )
+            shown = replace(tail, coming=tail.coming[1:], refusals=left, is_open=True)
+            kept.append(world.with_tails({**world.tails, number: shown}))
+        self._worlds = list(_distinct(kept))
+        return bool(kept)
+
+    def refuse(self, number: int, answer: Answer) -> bool:
+        """Keep the worlds in which a tail is refused; return whether there are any."""
+        self._worlds = [world for world in self if answer in world.tails[number].refusals]
+        self.close(number)
+        return bool(self._worlds)
+
+    def close(self, number: int) -> None:
+        self._worlds = list(
+            _distinct(
+                world.with_tails({key: one for key, one in world.tails.items() if key != number})
+                for world in self
+            )
+        )
+
+    def _watched(self, space: KeySpace, after: int) -> Watched:
+        try:
+            return Watched(after, tuple(map(Batch.of, space.appended(self.keys, after))))
+        except CompactedError as error:
+            return Watched(after, None, frozenset({Answer("compacted", error.revision)}))
+
+    # What may happen between two events.
+
+    def __iter__(self) -> Iterator[World]:
+        return iter(self._worlds)
+
+    def _go_on(self, at: float) -> None:
+        """Add each world that follows from one by what is under way."""
+        found: dict[Hashable, World] = {}
+        todo = [self._asked(world, at) for world in self]
+        while todo:
+            world = todo.pop()
+            if world.identity in found:
+                continue
+            found[world.identity] = world
+            if len(found) > WORLDS_MAX:
+                raise TooOpenError(f"more than {WORLDS_MAX} possibilities")
+            if self.is_filling and not world.state.space.is_full:
+                todo.append(self._asked(self._alarmed(world), at))
+            for number in world.calls:
+                todo += [self._asked(after, at) for after in self._carried_out(world, number, at)]
+        self._worlds = [*found.values()]
+
+    def _asked(self, world: World, at: float) -> World:
+        """Note what each call would answer here without changing anything."""
+        calls = world.calls
+        for number, progress in world.calls.items():
+            one = self.open[number]
+            if one.is_abandoned or progress.done >= one.attempts(at):
+                continue
+            outcomes = self._outcomes(world, number)
+            answers = {answer for after, answer in outcomes if after is None}
+            if not answers <= progress.answers:
+                answers |= progress.answers
+                calls = {**calls, number: replace(progress, answers=frozenset(answers))}
+        return world if calls is world.calls else world.with_calls(calls)
+
+    def _carried_out(self, world: World, number: int, at: float) -> Iterator[World]:
+        """Yield each world in which a call has changed something."""
+        one, progress = self.open[number], world.calls[number]
+        attempts = one.attempts(at)
+        if progress.done >= attempts:
+            return
+        for state, answer in self._outcomes(world, number):
+            if state is None:
+                continue
+            answers = frozenset() if one.is_abandoned else frozenset({answer})
+            if attempts > 1:
+                # Any of the attempts may be the one that is answered.
+                answers |= progress.answers
+            calls = {**world.calls, number: Progress(answers, progress.done + 1)}
+            tails, backup = world.tails, world.backup
+            match one.call:
+                case Append() if state.space.revision > world.state.space.revision:
+                    tails = self._published(state.space, tails)
+                case Compact():
+                    compacted = state.space.compacted
+                    tails = {key: _compacted(tail, compacted) for key, tail in tails.items()}
+                case Backup():
+                    backup = state
+                case Restore():
+                    tails = {key: replace(tail, is_broken=True) for key, tail in tails.items()}
+                    calls = {key: gone for key, gone in calls.items() if not self._is_lost(key)}
+            yield World(state, backup, calls, tails)
+
+    def _is_lost(self, number: int) -> bool:
+        """Return whether a restore ends a call: no process has it any more."""
+        return self.open[number].is_abandoned
+
+    def _outcomes(self, world: World, number: int) -> list[Outcome]:
+        call = self.open[number].call
+        if isinstance(call, Backup):
+            return [(world.state, DONE)]
+        if isinstance(call, Restore):
+            assert world.backup is not None, "there is a backup"
+            return [(world.backup, DONE)]
+        known = world.state.outcomes
+        found = known.get((number, self.is_filling))
+        if found is None:
+            found = known[number, self.is_filling] = [*self._carry_out(world.state, call)]
+        return found
+
+    def _carry_out(self, state: State, call: Call) -> Iterator[Outcome]:
+        space = state.space.copy()
+        answer = call.outcome(space, self.keys)
+        after = self._state(space)
+        yield (None if after is state else after), answer
+        if self.is_filling and call.puts and not state.space.is_full:
+            # Any put may cross the quota: it is carried out, and its caller is refused.
+            space = state.space.copy()
+            space.quota_bytes, space.crosses_quota = 1, True
+            call.outcome(space, self.keys)
+            space.quota_bytes = 0
+            after = self._state(space)
+            yield (None if after is state else after), FULL
+
+    def _alarmed(self, world: World) -> World:
+        """Return the world in which a member has raised the alarm."""
+        space = world.state.space.copy()
+        space.is_full = True
+        return World(self._state(space), world.backup, world.calls, world.tails)
+
+    def _state(self, space: KeySpace) -> State:
+        content = space.content()
+        return self._states.setdefault(content, State(space, content))
+
+    def _published(self, space: KeySpace, tails: dict[int, Watched]) -> dict[int, Watched]:
+        (record,) = map(Batch.of, space.appended(self.keys, space.revision - 1))
+        return {
+            number: replace(tail, coming=(*tail.coming, record))
+            if tail.coming is not None and not tail.is_broken and record.revision > tail.after
+            else tail
+            for number, tail in tails.items()
+        }
+
+
+def _compacted(tail: Watched, compacted: int) -> Watched:
+    """Return a tail after a compaction, which may be told of it if it is behind."""
+    is_late = not tail.is_open and tail.after + 1 < compacted
+    is_behind = tail.coming is not None and any(one.revision < compacted for one in tail.coming)
+    if not (is_late or is_behind) or tail.is_broken:
+        return tail
+    return replace(tail, refusals=tail.refusals | {Answer("compacted", compacted)})
+
+
+def _distinct(worlds: Iterable[World]) -> Iterator[World]:
+    return iter({world.identity: world for world in worlds}.values())
