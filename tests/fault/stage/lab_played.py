@@ -66,6 +66,11 @@ class Played:
         """How often a client went on with its session on another connection."""
         return sum(len(one) - 1 for one in self.verdict.calls.sessions().values())
 
+    @property
+    def losses(self) -> int:
+        """How often a client lost a connection on which it had a session, or left it."""
+        return sum(one.lost_at is not None and one.session > 0 for one in self._connections())
+
     def longest_wait(self, clients: Iterable[str], *, writes: bool) -> float:
         """Return the longest time without an answer to a write, or to a read, of any client."""
         waits = [0.0]

@@ -27,7 +27,7 @@ from tests.support.apache import ApacheServer
 from tests.support.apache_log import read_transactions
 from tests.support.members import Member
 from tests.support.paddock_server import PaddockServer
-from tests.support.server import Options
+from tests.support.server import PROBE_DEADLINE_S, Options
 
 _MEMORY: Final = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
@@ -38,7 +38,7 @@ class SoleServer(Member, PaddockServer):
     events_have_zxids: ClassVar[bool] = True
 
     def is_serving(self) -> bool:
-        return self.mode() == "standalone"
+        return self.mode(PROBE_DEADLINE_S) == "standalone"
 
     def read_log(self) -> Iterable[Logged]:
         return read_file_log(self.data / "log")
@@ -51,7 +51,8 @@ class SoleApache(Member, ApacheServer):
     heap_mb = 256
 
     def is_serving(self) -> bool:
-        return self.mode() == "standalone"
+        # A connection that is made too early may never be answered.
+        return self.mode(PROBE_DEADLINE_S) == "standalone"
 
     def read_log(self) -> Iterable[Logged]:
         return read_transactions(self.data)
