@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -112,31 +112,42 @@ class Judge:
         return True
 
     def _answered(self, at: float, number: int, answer: Answer) -> bool:
-        one = self._worlds.open[number]
-        allowed = self._worlds.possible(number, at)
+        worlds, one = self._worlds, self._worlds.open[number]
         if isinstance(one.call, OfOperator):
             # Nothing can be learnt from its answer.
-            return self._worlds.answer(number, answer, at)
-        if one.is_troubled:
-            allowed.add(UNKNOWN)
-        self._verdict.steps.append(Step(one.call.name, answer, frozenset(allowed)))
+            return worlds.answer(number, answer, at)
+        allowed = worlds.possible(number, at)
         if answer == UNKNOWN:
-            self._worlds.abandon(number, at)
-            return one.is_troubled
-        return self._worlds.answer(number, answer, at)
+            worlds.abandon(number, at)
+            is_allowed = one.is_troubled
+        else:
+            is_allowed = worlds.answer(number, answer, at)
+        self._count(one.call.name, answer, is_allowed, allowed, {UNKNOWN} if one.is_troubled else ())
+        return is_allowed
 
     def _tail(self, at: float, number: int, answer: Answer) -> bool:
-        records, allowed = self._worlds.showable(number, at)
-        allowed |= {Answer("record", record) for record in records}
-        is_troubled = self._tails[number]
-        if is_troubled:
-            allowed |= {UNKNOWN, SILENT}
-        self._verdict.steps.append(Step(TAIL, answer, frozenset(allowed)))
-        if answer.kind == "record":
-            assert isinstance(answer.value, Batch)
-            return self._worlds.show(number, answer.value)
-        del self._tails[number]
-        if answer in (UNKNOWN, SILENT):
-            self._worlds.close(number)
-            return is_troubled
-        return self._worlds.refuse(number, answer)
+        worlds, is_troubled = self._worlds, self._tails[number]
+        allowed = worlds.showable(number, at)
+        if isinstance(answer.value, Batch):
+            is_allowed = worlds.show(number, answer.value, at)
+        else:
+            del self._tails[number]
+            if answer in (UNKNOWN, SILENT):
+                worlds.close(number)
+                is_allowed = is_troubled
+            else:
+                is_allowed = worlds.refuse(number, answer, at)
+        self._count(TAIL, answer, is_allowed, allowed, {UNKNOWN, SILENT} if is_troubled else ())
+        return is_allowed
+
+    def _count(
+        self,
+        call: str,
+        answer: Answer,
+        is_allowed: bool,
+        allowed: set[Answer],
+        in_trouble: Iterable[Answer],
+    ) -> None:
+        # What is possible was not looked at to its end, perhaps.
+        found = {*allowed, *in_trouble, *([answer] if is_allowed else [])}
+        self._verdict.steps.append(Step(call, answer, frozenset(found)))

@@ -4,24 +4,30 @@ A world is one possibility: a key space, and how far each call is that is not ov
 events every call that is under way may be carried out, in any order: each order is a world. An
 answer keeps the worlds that would give it. The rules of `__init__` say what is open.
 
+Nothing is carried out before an answer needs it: what is still under way after that answer may just
+as well be carried out later. So a world is followed until it gives the answer, and no further.
+
 What a call would answer without changing anything is kept in the world as a possible answer, state
 by state; so a read takes no world of its own, however late it is answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from paddock.log.etcd.etcd_store import RESEND_S_MIN, SLOW_BYTES_PER_S
 from paddock.log.etcd.keys import Keys
-from paddock.log.etcd.store import CompactedError
+from paddock.log.etcd.store import CompactedError, Page, Read
 from paddock.testing.simulation.key_space import KeySpace
 from tests.etcd_model.calls import DONE, FULL, Answer, Append, Backup, Batch, Call, Compact, Restore
 
 # A script with more possibilities than this is too open to be judged.
-WORLDS_MAX: Final = 50_000
+WORLDS_MAX: Final = 20_000
+# So many possibilities are looked at for what else could have been answered.
+FOLLOWING_MAX: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +145,19 @@ class Worlds:
         self.open = {number: replace(one, is_troubled=True) for number, one in self.open.items()}
 
     def possible(self, number: int, at: float) -> set[Answer]:
-        """Go on to all that may have happened; return what a call may answer by now."""
-        self._go_on(at)
-        return {one for world in self for one in world.calls[number].answers}
+        """Return what a call may answer by now; not all of it, if that is very much."""
+        return {one for world in self._following(at) for one in world.calls[number].answers}
 
     def answer(self, number: int, answer: Answer, at: float) -> bool:
         """Keep the worlds that give an answer; return whether there are any."""
-        kept = [world for world in self if answer in world.calls[number].answers]
-        if answer == FULL:
-            # Nobody is told before the alarm is raised.
-            kept = [world for world in kept if world.state.space.is_full]
+
+        def gives(world: World) -> bool:
+            # Nobody is told that etcd is full before the alarm is raised.
+            return answer in world.calls[number].answers and (
+                answer != FULL or world.state.space.is_full
+            )
+
+        kept = self._until(gives, _revision_of(answer), at)
         # The attempt that was answered may have changed nothing, but was made.
         self._leave(number, kept, at, made=1)
         return bool(kept)
@@ -184,22 +193,27 @@ class Worlds:
             for world in self
         ]
 
-    def showable(self, number: int, at: float) -> tuple[set[Batch], set[Answer]]:
-        """Go on; return what a tail may show next, and what it may be refused with."""
-        self._go_on(at)
-        tails = [world.tails[number] for world in self]
-        return (
-            {tail.coming[0] for tail in tails if tail.coming},
-            {one for tail in tails for one in tail.refusals},
-        )
-
-    def show(self, number: int, record: Batch) -> bool:
-        """Keep the worlds in which a tail shows a record next; return whether there are any."""
-        kept: list[World] = []
-        for world in self:
+    def showable(self, number: int, at: float) -> set[Answer]:
+        """Return what a tail may show next, or be refused with; not all, if that is very much."""
+        found: set[Answer] = set()
+        for world in self._following(at):
             tail = world.tails[number]
-            if not tail.coming or tail.coming[0] != record:
-                continue
+            found |= tail.refusals
+            if tail.coming:
+                found.add(Answer("record", tail.coming[0]))
+        return found
+
+    def show(self, number: int, record: Batch, at: float) -> bool:
+        """Keep the worlds in which a tail shows a record next; return whether there are any."""
+
+        def shows(world: World) -> bool:
+            coming = world.tails[number].coming
+            return bool(coming) and coming[0] == record
+
+        kept: list[World] = []
+        for world in self._until(shows, record.revision, at):
+            tail = world.tails[number]
+            assert tail.coming is not None, "it shows something"
             # One that has caught up with a compaction is not refused for it any more.
             left = frozenset(
                 one
@@ -211,9 +225,9 @@ class Worlds:
         self._worlds = list(_distinct(kept))
         return bool(kept)
 
-    def refuse(self, number: int, answer: Answer) -> bool:
+    def refuse(self, number: int, answer: Answer, at: float) -> bool:
         """Keep the worlds in which a tail is refused; return whether there are any."""
-        self._worlds = [world for world in self if answer in world.tails[number].refusals]
+        self._worlds = self._until(lambda world: answer in world.tails[number].refusals, None, at)
         self.close(number)
         return bool(self._worlds)
 
@@ -236,9 +250,12 @@ class Worlds:
     def __iter__(self) -> Iterator[World]:
         return iter(self._worlds)
 
-    def _go_on(self, at: float) -> None:
-        """Add each world that follows from one by what is under way."""
+    def _until(
+        self, is_wanted: Callable[[World], bool], revision: int | None, at: float
+    ) -> list[World]:
+        """Return the first worlds on each way that are wanted; none is behind a revision."""
         found: dict[Hashable, World] = {}
+        kept: list[World] = []
         todo = [self._asked(world, at) for world in self]
         while todo:
             world = todo.pop()
@@ -247,11 +264,34 @@ class Worlds:
             found[world.identity] = world
             if len(found) > WORLDS_MAX:
                 raise TooOpenError(f"more than {WORLDS_MAX} possibilities")
-            if self.is_filling and not world.state.space.is_full:
-                todo.append(self._asked(self._alarmed(world), at))
-            for number in world.calls:
-                todo += [self._asked(after, at) for after in self._carried_out(world, number, at)]
-        self._worlds = [*found.values()]
+            if is_wanted(world):
+                kept.append(world)
+            elif revision is None or world.state.space.revision <= revision or self._goes_back():
+                todo += self._next(world, at)
+        return kept
+
+    def _following(self, at: float) -> Iterable[World]:
+        """Return the worlds that follow from those that are possible, up to a number of them."""
+        found: dict[Hashable, World] = {}
+        todo = deque(self._asked(world, at) for world in self)
+        while todo and len(found) < FOLLOWING_MAX:
+            world = todo.popleft()
+            if world.identity not in found:
+                found[world.identity] = world
+                todo += self._next(world, at)
+        return found.values()
+
+    def _next(self, world: World, at: float) -> Iterator[World]:
+        """Yield the worlds that follow from one by one step of what is under way."""
+        if self.is_filling and not world.state.space.is_full:
+            yield self._asked(self._alarmed(world), at)
+        for number in world.calls:
+            for after in self._carried_out(world, number, at):
+                yield self._asked(after, at)
+
+    def _goes_back(self) -> bool:
+        """Return whether a restore is under way, after which revisions are smaller."""
+        return any(isinstance(one.call, Restore) for one in self.open.values())
 
     def _asked(self, world: World, at: float) -> World:
         """Note what each call would answer here without changing anything."""
@@ -353,6 +393,14 @@ def _compacted(tail: Watched, compacted: int) -> Watched:
     if not (is_late or is_behind) or tail.is_broken:
         return tail
     return replace(tail, refusals=tail.refusals | {Answer("compacted", compacted)})
+
+
+def _revision_of(answer: Answer) -> int | None:
+    """Return the revision at which an answer was given, if it says so."""
+    value = answer.value
+    if isinstance(value, Page | Read):
+        return value.revision
+    return value if isinstance(value, int) else None
 
 
 def _distinct(worlds: Iterable[World]) -> Iterator[World]:
