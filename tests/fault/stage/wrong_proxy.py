@@ -332,6 +332,7 @@ async def _forward(
 def _path(request: Request) -> bytes:
     body = request.body
     assert isinstance(body, WatchedRequest | SetDataRequest)
+    assert body.path is not None
     return body.path
 
 

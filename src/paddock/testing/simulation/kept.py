@@ -83,7 +83,7 @@ class Kept:
 def _open(path: Path, mode: str) -> IO[str]:
     if path.suffix == _COMPRESSED:
         return gzip.open(path, mode, encoding="utf-8")  # type: ignore[return-value]
-    return path.open(mode, encoding="utf-8")  # type: ignore[return-value]
+    return path.open(mode, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
