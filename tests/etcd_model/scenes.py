@@ -60,14 +60,16 @@ async def leader(player: Player, stage: Stage) -> None:
     await player.several(4)
     player.tail(chances.randint(history.base, player.revision), is_opened_again=True)
     player.tail(player.revision)
-    writes = _WRITES_IN_TROUBLE
+    writes, is_cleared = _WRITES_IN_TROUBLE, False
 
     async def client(store: str) -> None:
-        nonlocal writes
+        nonlocal writes, is_cleared
         for _ in range(3):
-            kinds = "aaasdc" if writes > 0 else "rp"
+            # A deletion opens most, so there is one at most.
+            kinds = "rp" if writes <= 0 else "aaas" if is_cleared else "aaasdc"
             call = player.draw(kinds)
             writes -= call.changes
+            is_cleared = is_cleared or isinstance(call, Delete)
             await player.call(call, store)
 
     clients = [asyncio.ensure_future(client(store)) for store in player.stores]
