@@ -127,7 +127,9 @@ class Judge:
             is_allowed = one.is_troubled
         else:
             is_allowed = worlds.answer(number, answer, at)
-        self._count(one.call.name, answer, is_allowed, allowed, {UNKNOWN} if one.is_troubled else ())
+        self._count(
+            one.call.name, answer, is_allowed, allowed, {UNKNOWN} if one.is_troubled else ()
+        )
         return is_allowed
 
     def _tail(self, at: float, number: int, answer: Answer) -> bool:

@@ -35,7 +35,8 @@ async def plain(player: Player, stage: Stage) -> None:
     chances = player.random
     await player.several(chances.randint(2, 6))
     if chances.random() < 0.3:
-        player.tail(chances.randint(player.history.base, player.revision + 1))
+        # From the last revision that is compacted on, to the first that is not there yet.
+        player.tail(chances.randint(player.history.base - 1, player.revision + 1))
     await player.several(chances.randint(4, 8))
 
 
@@ -51,6 +52,9 @@ async def compaction(player: Player, stage: Stage) -> None:
         at = chances.randint(history.base, player.revision)
         others = [player.page(), player.draw("apds")]
         await asyncio.gather(*(player.call(call) for call in (Compact(at), *others)))
+        if chances.random() < 0.5:
+            # Just before what was compacted, or just not.
+            player.tail(at - chances.randint(0, 2))
 
 
 async def leader(player: Player, stage: Stage) -> None:
