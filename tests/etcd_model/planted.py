@@ -106,8 +106,8 @@ FAULTS: Final = (
     _planted(
         "full-takes-puts",
         "After NOSPACE, nothing is put.",
-        '        if self.is_full:\n            raise StoreFullError("etcd: database space exceeded")\n',
-        "",
+        "if self.is_full:\n            raise",
+        "if self.revision < 0:\n            raise",
     ),
     _planted(
         "full-refuses-deletions",

@@ -107,10 +107,7 @@ async def space(player: Player, stage: Stage) -> None:
     await player.several(3)
     if is_restored:
         # The alarm is a part of the backup.
-        history.trouble(True)
-        await player.act(Restore(), "operator", stage.restore())
-        await player.settle()
-        history.trouble(False)
+        await _restore(player, stage)
         player.forget()
         await player.several(3)
         await _make_space(player, stage)
@@ -137,17 +134,21 @@ async def restore(player: Player, stage: Stage) -> None:
     await asyncio.gather(*(player.call(player.append()) for _ in range(2)))
     player.tail(chances.randint(history.base, player.revision))
     await player.several(2)
-    history.trouble(True)
-    await player.act(Restore(), "operator", stage.restore())
-    if chances.random() < 0.5:
-        await player.call(player.append())
-    await player.settle()
-    history.trouble(False)
+    await _restore(player, stage)
     # One from before the restore, which may lie in the future now.
     player.tail(player.revision - chances.randint(0, 2))
     player.tail(history.base)
     player.forget()
     await player.several(6)
+
+
+async def _restore(player: Player, stage: Stage) -> None:
+    """Have the operator restore the backup, while calls are under way."""
+    player.history.trouble(True)
+    calls = [player.call(player.draw("ar")) for _ in range(2)]
+    await asyncio.gather(player.act(Restore(), "operator", stage.restore()), *calls)
+    await player.settle()
+    player.history.trouble(False)
 
 
 Scene = Callable[[Player, Stage], Awaitable[None]]

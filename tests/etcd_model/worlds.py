@@ -206,7 +206,7 @@ class Worlds:
 
         def shows(world: World) -> bool:
             coming = world.tails[number].coming
-            return bool(coming) and coming[0] == record
+            return coming is not None and coming[:1] == (record,)
 
         kept: list[World] = []
         for world in self._until(shows, record.revision, at):
