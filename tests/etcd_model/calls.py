@@ -84,8 +84,9 @@ class Call:
     """A call of the port."""
 
     name: ClassVar[str]
-    # How often it may be carried out, if it is sent again after a failure.
-    attempts: ClassVar[int] = 1
+    # How often it may be carried out, if it is sent again after a failure. A second compaction of
+    # the same changes nothing.
+    attempts_in_trouble: ClassVar[int] = 1
     # Whether it may change something; and whether it puts something, which a full etcd refuses.
     changes: ClassVar[bool] = True
     puts: ClassVar[bool] = False
@@ -116,7 +117,7 @@ class Append(Call):
     """Put the head and a batch, unless the batch is there."""
 
     name = "append"
-    attempts = 3
+    attempts_in_trouble = 2
     puts = True
 
     boot: bytes
@@ -156,7 +157,7 @@ class Delete(Call):
     """Delete ranges, if a guard holds and nothing in them is too new."""
 
     name = "delete"
-    attempts = 3
+    attempts_in_trouble = 2
 
     ranges: tuple[Range, ...]
     guard: Guard | None
@@ -174,7 +175,6 @@ class Compact(Call):
     """Forget the history before a revision."""
 
     name = "compact"
-    attempts = 3
 
     revision: int
 

@@ -44,6 +44,8 @@ class Verdict:
     steps: list[Step] = field(default_factory=list)
     # Empty if all of it is allowed.
     objection: str = ""
+    # Whether there were too many possibilities to say more.
+    is_undecided: bool = False
     # How many possibilities there were at once, at most.
     worlds: int = 1
 
@@ -71,6 +73,9 @@ class Judge:
         for number, event in enumerate(self._history.events):
             allowed = self._take(event)
             verdict.worlds = max(verdict.worlds, len(self._worlds))
+            if not allowed and self._worlds.is_cut:
+                verdict.is_undecided = True
+                break
             if not allowed:
                 choice = "\n".join(f"    {one}" for one in sorted(map(str, self._last.allowed)))
                 verdict.objection = (
@@ -122,7 +127,9 @@ class Judge:
             is_allowed = one.is_troubled
         else:
             is_allowed = worlds.answer(number, answer, at)
-        self._count(one.call.name, answer, is_allowed, allowed, {UNKNOWN} if one.is_troubled else ())
+        self._count(
+            one.call.name, answer, is_allowed, allowed, {UNKNOWN} if one.is_troubled else ()
+        )
         return is_allowed
 
     def _tail(self, at: float, number: int, answer: Answer) -> bool:

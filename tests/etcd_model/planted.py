@@ -106,8 +106,8 @@ FAULTS: Final = (
     _planted(
         "full-takes-puts",
         "After NOSPACE, nothing is put.",
-        '        if self.is_full:\n            raise StoreFullError("etcd: database space exceeded")\n',
-        "",
+        "if self.is_full:\n            raise",
+        "if self.revision < 0:\n            raise",
     ),
     _planted(
         "full-refuses-deletions",
@@ -149,10 +149,11 @@ class Anything(Worlds):
         return super().possible(number, at) | {FULL, NOT_DONE, UNKNOWN, *kinds, *revisions}
 
     def answer(self, number: int, answer: Answer, at: float) -> bool:
-        if not any(answer in world.calls[number].answers for world in self):
+        worlds, calls = self._worlds, {**self.open}
+        if not super().answer(number, answer, at):
+            self._worlds, self.open = worlds, calls
             self.abandon(number, at)
-            return True
-        return super().answer(number, answer, at)
+        return True
 
 
 class Forgiving(Judge):

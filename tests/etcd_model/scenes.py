@@ -35,7 +35,8 @@ async def plain(player: Player, stage: Stage) -> None:
     chances = player.random
     await player.several(chances.randint(2, 6))
     if chances.random() < 0.3:
-        player.tail(chances.randint(player.history.base, player.revision + 1))
+        # From the last revision that is compacted on, to the first that is not there yet.
+        player.tail(chances.randint(player.history.base - 1, player.revision + 1))
     await player.several(chances.randint(4, 8))
 
 
@@ -51,6 +52,9 @@ async def compaction(player: Player, stage: Stage) -> None:
         at = chances.randint(history.base, player.revision)
         others = [player.page(), player.draw("apds")]
         await asyncio.gather(*(player.call(call) for call in (Compact(at), *others)))
+        if chances.random() < 0.5:
+            # Just before what was compacted, or just not.
+            player.tail(at - chances.randint(0, 2))
 
 
 async def leader(player: Player, stage: Stage) -> None:
@@ -60,14 +64,16 @@ async def leader(player: Player, stage: Stage) -> None:
     await player.several(4)
     player.tail(chances.randint(history.base, player.revision), is_opened_again=True)
     player.tail(player.revision)
-    writes = _WRITES_IN_TROUBLE
+    writes, is_cleared = _WRITES_IN_TROUBLE, False
 
     async def client(store: str) -> None:
-        nonlocal writes
+        nonlocal writes, is_cleared
         for _ in range(3):
-            kinds = "aaasdc" if writes > 0 else "rp"
+            # A deletion opens most, so there is one at most.
+            kinds = "rp" if writes <= 0 else "aaas" if is_cleared else "aaasdc"
             call = player.draw(kinds)
             writes -= call.changes
+            is_cleared = is_cleared or isinstance(call, Delete)
             await player.call(call, store)
 
     clients = [asyncio.ensure_future(client(store)) for store in player.stores]
@@ -101,10 +107,7 @@ async def space(player: Player, stage: Stage) -> None:
     await player.several(3)
     if is_restored:
         # The alarm is a part of the backup.
-        history.trouble(True)
-        await player.act(Restore(), "operator", stage.restore())
-        await player.settle()
-        history.trouble(False)
+        await _restore(player, stage)
         player.forget()
         await player.several(3)
         await _make_space(player, stage)
@@ -131,17 +134,21 @@ async def restore(player: Player, stage: Stage) -> None:
     await asyncio.gather(*(player.call(player.append()) for _ in range(2)))
     player.tail(chances.randint(history.base, player.revision))
     await player.several(2)
-    history.trouble(True)
-    await player.act(Restore(), "operator", stage.restore())
-    if chances.random() < 0.5:
-        await player.call(player.append())
-    await player.settle()
-    history.trouble(False)
+    await _restore(player, stage)
     # One from before the restore, which may lie in the future now.
     player.tail(player.revision - chances.randint(0, 2))
     player.tail(history.base)
     player.forget()
     await player.several(6)
+
+
+async def _restore(player: Player, stage: Stage) -> None:
+    """Have the operator restore the backup, while calls are under way."""
+    player.history.trouble(True)
+    calls = [player.call(player.draw("ar")) for _ in range(2)]
+    await asyncio.gather(player.act(Restore(), "operator", stage.restore()), *calls)
+    await player.settle()
+    player.history.trouble(False)
 
 
 Scene = Callable[[Player, Stage], Awaitable[None]]

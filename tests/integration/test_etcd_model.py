@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.judge, pytest.mark.foreign]
 # How many scripts of each scene are played on etcd.
 SCRIPTS = {PLAIN: 150, "compaction": 6, "no space": 2, "leader lost": 2, "restore": 2}
 ON_MODEL = 20
+# How many are judged by models that allow too much, which takes long.
+PERMISSIVE = 60
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,7 @@ def judged(histories: list[History], judge: Callable[[History], Judge] = Judge) 
 def test_etcd_answers_what_the_model_allows(played: dict[str, list[History]], scene: str) -> None:
     share = judged(played[scene])
     assert not share.objections, share.objections[0]
+    assert not share.undecided
     assert share.of_answers(scene) >= ANSWERS_FLOOR
 
 
@@ -86,10 +89,10 @@ def test_a_fault_in_the_model_is_found(played: dict[str, list[History]], fault: 
 def test_a_model_that_allows_too_much_fails(
     played: dict[str, list[History]], judge: Callable[[History], Judge]
 ) -> None:
-    share = judged(played[PLAIN], judge)
+    share = judged(played[PLAIN][:PERMISSIVE], judge)
     assert not share.objections
+    assert share.of_kinds() < 0.8 * judged(played[PLAIN][:PERMISSIVE]).of_kinds()
     assert share.of_kinds() < KINDS_FLOOR
-    assert share.faults()
 
 
 def test_the_scripts_ask_for_everything(played: dict[str, list[History]]) -> None:
