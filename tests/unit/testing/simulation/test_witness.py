@@ -7,7 +7,7 @@ from paddock.log.interface import Record
 from paddock.protocol import opcodes
 from paddock.protocol.acl import OPEN
 from paddock.protocol.requests import CreateRequest, VersionRequest
-from paddock.state.entry import ATTACH, DEPOSE, EXPIRE, JOIN, Batch, Entry
+from paddock.state.entry import ATTACH, DEPOSE, EXPIRE, JOIN, RULES, Batch, Entry
 from paddock.state.machine import attach_body, session_body
 from paddock.state.roster_bodies import DeposeRequest, JoinRequest
 from paddock.testing.simulation import history as h
@@ -49,7 +49,7 @@ def test_each_zxid_has_a_line() -> None:
 
 def test_a_shared_log_is_read_in_the_order_of_its_servers() -> None:
     boot = b"12345678"
-    join = Entry(JOIN, JoinRequest(0, 3, "", "", "", b"", 1).encode())
+    join = Entry(JOIN, JoinRequest(0, RULES, "", "", "", b"", 1).encode())
     records = [
         Record(1, batch(join), boot, 0, 2),
         Record(2, batch(write(8, b"/b")), boot, 3, 3),
@@ -75,7 +75,7 @@ def test_a_shared_log_is_read_in_the_order_of_its_servers() -> None:
 
 def test_a_deposed_server_has_been_silent_for_a_while() -> None:
     one, other = b"11111111", b"22222222"
-    join = Entry(JOIN, JoinRequest(0, 3, "", "", "", b"", 1).encode())
+    join = Entry(JOIN, JoinRequest(0, RULES, "", "", "", b"", 1).encode())
     depose = Entry(DEPOSE, DeposeRequest(one, 3).encode())
     log = [
         (1.0, Record(1, batch(join), one, 0, 2)),
