@@ -28,6 +28,7 @@ from typing import Any, Final, Self
 
 from paddock.log.etcd.keys import Keys
 from paddock.log.interface import Record
+from paddock.protocol import opcodes
 from paddock.state.entry import Batch
 from paddock.testing.simulation.calls import Calls
 from paddock.testing.simulation.history import History, Logged
@@ -215,15 +216,15 @@ def _servers_of_boots(records: list[Record], history: History) -> dict[bytes, st
     sent = {
         (call.connection.session, call.request.xid): call.connection.server
         for call in Calls(history).calls
-        if call.is_write
+        if call.is_write or call.operation == opcodes.SYNC
     }
-    # Some propose nothing of clients, as long as they live.
-    found = {record.server or b"": f"unknown {record.server!r}" for record in records}
+    found: dict[bytes, str] = {}
     for record in records:
+        boot = record.server or b""
+        # Some propose nothing of clients, as long as they live.
+        found.setdefault(boot, "?")
         for entry in Batch.decode(record.payload).entries if record.payload else ():
-            server = sent.get((entry.session, entry.xid))
-            if server is not None:
-                found[record.server or b""] = server
+            found[boot] = sent.get((entry.session, entry.xid), found[boot])
     return found
 
 

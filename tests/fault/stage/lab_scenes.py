@@ -260,8 +260,7 @@ def _taken_over(played: Played) -> bool:
 
 
 def _slow(played: Played) -> bool:
-    """The disk was slow, and nobody lost its lease for that."""
-    return played.slow_syncs >= 2 * T and _nobody_left(played)
+    return played.slow_syncs >= 2 * T
 
 
 def _all_waited(played: Played) -> bool:

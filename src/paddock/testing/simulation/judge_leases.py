@@ -26,9 +26,10 @@ def judge_leases(timeline: Timeline, silence_min: float) -> list[Violation]:
         here = [
             (boot, ended_at)
             for boot, joined_at, ended_at in spans
-            if boot.server.rstrip("?") == connection.server and joined_at <= connection.granted_at
+            if boot.server.rstrip("?") in ("", connection.server)
+            and joined_at <= connection.granted_at
         ]
-        # It cannot be said of a copied machine whose boot it was.
+        # It cannot be said of a copied machine whose boot it was; "?" may be anybody's.
         if not here or any(boot.server.endswith("?") for boot, _ in here):
             continue
         boot, over_at = here[-1]

@@ -559,6 +559,15 @@ def test_what_is_sent_says_when_a_server_has_joined_again(written: Written) -> N
     assert written.rules() == {"leases"}, "nobody had let it in"
 
 
+def test_a_boot_of_an_unknown_server_may_be_that_of_any(written: Written) -> None:
+    _, other = deposed_at_some_time(written)
+    written.log(member("?", 3, h.JOINED, NOT_KNOWN))
+    written.reply(written.create(other, "/c"), 4)
+    again = written.connect("c1", 1, seen=4, server=FIRST)
+    written.reply(written.exists(again, "/b"), 4, error=NO_NODE)
+    assert written.rules() == set()
+
+
 def test_a_boot_that_joins_twice_is_found(written: Written) -> None:
     written.log(member("s1", 1, h.JOINED, 0.0))
     written.log(member("s1", 1, h.ENDED, 1.0))
