@@ -26,7 +26,7 @@ def judge_leases(timeline: Timeline, silence_min: float) -> list[Violation]:
         here = [
             (boot, ended_at)
             for boot, joined_at, ended_at in spans
-            if boot.server.rstrip("?") in ("", connection.server)
+            if boot.server in ("?", connection.server, f"{connection.server}?")
             and joined_at <= connection.granted_at
         ]
         # It cannot be said of a copied machine whose boot it was; "?" may be anybody's.
