@@ -188,7 +188,8 @@ storm: $(VENV)/.dev ## every recipe and all faults at once, from new seeds until
 simulate: $(VENV)/.dev ## simulated worlds of servers, clients and faults, each judged (SEEDS=1000, or SEEDS=7:8)
 	$(PURE) $(BIN)/python -m paddock.testing.simulation.campaign --seeds $(SEEDS) $(SIMULATE)
 
-# ETCD_MODEL='--scene restore --seed 7' plays one script again, and prints its story if it differs.
+# ETCD_MODEL='--scene restore --seed 7' plays one script again, and prints its story if it differs;
+# ETCD_MODEL=--write keeps the table in its page.
 etcd-model: $(VENV)/.dev judges ## the simulation's model of etcd beside three real members, script by script (SCRIPTS=, FAULTS=)
 	$(PURE) $(BIN)/python -m tests.etcd_model --scripts $(SCRIPTS) --faults $(FAULTS) $(ETCD_MODEL)
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
+from typing import Final
 
 from tests.etcd_model.run import chunks, run_all, run_chunk, run_on_model
 from tests.etcd_model.scenes import SCENES
 from tests.etcd_model.share import Share
 from tests.support.etcd import find_etcd, find_etcdctl
 from tests.support.server import ServerMissingError
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "etcd-model.md"
+# The table of the page is between these.
+FIGURES: Final = "<!-- figures -->"
+END_OF_FIGURES: Final = "<!-- end of figures -->"
 
 
 def main() -> int:
@@ -29,6 +36,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--scene", choices=list(SCENES), help="play one script of a scene")
     parser.add_argument("--seed", type=int, default=0, help="its seed")
+    parser.add_argument("--write", action="store_true", help="keep the table in its page")
     options = parser.parse_args()
     try:
         find_etcd()
@@ -53,6 +61,11 @@ def main() -> int:
     print(f"\n{time.monotonic() - started:.0f} s. The simulation's model, by the same judge:\n")
     print("\n".join(simulated.table()))
     print("\netcd:\n")
+    if options.write:
+        text = PAGE.read_text()
+        before, after = text.index(FIGURES), text.index(END_OF_FIGURES)
+        table = "".join(f"{line}\n" for line in share.table())
+        PAGE.write_text(f"{text[:before]}{FIGURES}\n{table}{text[after:]}")
     return _conclude(share) or int(bool(simulated.objections))
 
 

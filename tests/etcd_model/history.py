@@ -91,6 +91,8 @@ class History:
         self.keys = keys
         # The revision that all before it was compacted to.
         self.base = 0
+        # Whether etcd failed though nobody had made trouble: then nothing can be said of it.
+        self.is_disturbed = False
         self.events: list[Event] = []
         self._clock = clock
         self._began = clock()

@@ -12,14 +12,16 @@ from typing import Final
 from paddock.log.etcd.keys import Keys
 from paddock.testing import run_virtually
 from tests.etcd_model.calls import UNKNOWN
-from tests.etcd_model.history import Answered, Ended, History, Trouble
-from tests.etcd_model.player import Player
+from tests.etcd_model.history import Answered, Called, Ended, History, Opened, Trouble
+from tests.etcd_model.judge import SILENT
+from tests.etcd_model.player import DisturbedError, Player
 from tests.etcd_model.scenes import PLAIN, SCENES
 from tests.etcd_model.stages import SMALL_QUOTA_BYTES, EtcdStage, ModelStage, Stage
 from tests.support.etcd import EtcdCluster
 
 # How often a script is played again if etcd was disturbed by itself.
 _ATTEMPTS: Final = 5
+_REST_S: Final = 1.0
 # Each set of stores has keys of its own, so that nothing late meets another script.
 _names: Final = itertools.count()
 
@@ -32,6 +34,9 @@ async def play(stage: Stage, scene: str, seed: int) -> History:
     try:
         await SCENES[scene](player, stage)
         await player.finish()
+    except DisturbedError:
+        # What was before it is judged, unless something else has disturbed etcd.
+        pass
     finally:
         await player.give_up()
     return history
@@ -61,12 +66,13 @@ async def play_on_etcd(
                 if stage is None:
                     stage = EtcdStage(cluster, Keys(f"model-{next(_names)}"))
                 history = await play(stage, scene, seed)
-                is_disturbed = _is_disturbed(history)
-                if is_disturbed or scene != PLAIN:
+                history.is_disturbed = _is_disturbed(history)
+                if history.is_disturbed or scene != PLAIN:
                     await stage.close()
                     stage = None
-                if not is_disturbed:
+                if not history.is_disturbed:
                     break
+                await asyncio.sleep(_REST_S)
             yield history
     finally:
         if stage is not None:
@@ -76,12 +82,17 @@ async def play_on_etcd(
 def _is_disturbed(history: History) -> bool:
     """Return whether a call failed though nobody had made trouble, as on a machine that stalls."""
     is_troubled = False
+    # Whether there was trouble during each call and each tail.
+    met: dict[int, bool] = {}
     for event in history.events:
         match event:
             case Trouble(_, is_on):
-                is_troubled = is_troubled or is_on
-            case Answered(_, _, answer) | Ended(_, _, answer):
-                if answer == UNKNOWN and not is_troubled:
+                is_troubled = is_on
+                met = {number: was or is_on for number, was in met.items()}
+            case Called(_, number) | Opened(_, number):
+                met[number] = is_troubled
+            case Answered(_, number, answer) | Ended(_, number, answer):
+                if answer in (UNKNOWN, SILENT) and not met[number]:
                     return True
     return False
 

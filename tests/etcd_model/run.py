@@ -28,8 +28,8 @@ Chunk = tuple[str, int, int]
 def chunks(scripts: int, faults: int, first: int = 0) -> list[Chunk]:
     """Divide scripts, so many of them with faults, among the scenes."""
     troubled = [scene for scene in SCENES if scene != PLAIN]
-    counts = {scene: (faults + at) // len(troubled) for at, scene in enumerate(troubled)}
-    counts[PLAIN] = scripts - faults
+    counts = {PLAIN: scripts - faults}
+    counts |= {scene: (faults + at) // len(troubled) for at, scene in enumerate(troubled)}
     found: list[Chunk] = []
     for scene, count in counts.items():
         size = _PLAIN_CHUNK if scene == PLAIN else _CHUNK

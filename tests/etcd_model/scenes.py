@@ -19,7 +19,7 @@ from tests.etcd_model.calls import (
     Disarm,
     Restore,
 )
-from tests.etcd_model.player import Player
+from tests.etcd_model.player import DisturbedError, Player
 from tests.etcd_model.stages import Stage
 
 # Calls with an unknown outcome at once: each multiplies what may have happened.
@@ -118,7 +118,8 @@ async def _make_space(player: Player, stage: Stage) -> None:
     """Delete all batches, and have the operator do the rest."""
     everything = Range(player.keys.batches, player.keys.batches_end)
     deleted = await player.call(Delete((everything,), None, 0))
-    assert isinstance(deleted.value, int), "a deletion without conditions is carried out"
+    if not isinstance(deleted.value, int):
+        raise DisturbedError(f"a deletion without conditions was answered with {deleted}")
     await player.call(Compact(deleted.value))
     await player.call(player.draw("as"))
     await player.act(Disarm(), "operator", stage.make_space())

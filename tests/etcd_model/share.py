@@ -37,17 +37,17 @@ class Share:
     allowed: Counter[Kind] = field(default_factory=Counter)
     given: Counter[Kind] = field(default_factory=Counter)
     objections: list[str] = field(default_factory=list)
-    # Scripts that left too much open.
+    # Scripts that left too much open, or in which etcd was disturbed by something else.
     undecided: list[str] = field(default_factory=list)
 
     def add(self, verdict: Verdict) -> None:
         scene = verdict.history.scene
         self.scripts[scene] += 1
+        if verdict.is_undecided or verdict.history.is_disturbed:
+            self.undecided.append(verdict.history.name)
+            return
         if verdict.objection:
             self.objections.append(verdict.objection)
-            return
-        if verdict.is_undecided:
-            self.undecided.append(verdict.history.name)
             return
         for step in verdict.steps:
             self.answers[scene] += 1
@@ -85,7 +85,7 @@ class Share:
             if share < ANSWERS_FLOOR:
                 found.append(f"{scene}: the model allows too much, {share:.2f} of it was given")
         if len(self.undecided) > UNDECIDED_MAX * self.scripts.total():
-            found.append(f"{len(self.undecided)} scripts left too much open: {self.undecided[:5]}")
+            found.append(f"{len(self.undecided)} scripts are undecided: {self.undecided[:5]}")
         if self.of_kinds() < KINDS_FLOOR:
             found.append(f"only {self.of_kinds():.2f} of the kinds of answers allowed were given")
         return found
