@@ -17,7 +17,7 @@ SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
 	tests/conformance)
 # The suites that run on plain Python as well, and those of `make compiled`; `make test` runs all.
-PURE_SUITES := $(wildcard tests/unit tests/property tests/conformance)
+PURE_SUITES = $(wildcard tests/unit tests/property $(if $(SHORT),,tests/conformance))
 COMPILED_SUITES := $(wildcard tests/unit tests/property)
 
 # How many processes share the tests: `make test WORKERS=4`. They get them file by file, in this order,
@@ -154,7 +154,7 @@ docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link 
 SHORT ?= not long
 BUT = -m '$(if $(SHORT),$(SHORT) and )not $(1)'
 # What asks a foreign server alone says the same of both builds; a cluster takes long.
-pure: $(VENV)/.dev ## unit, property and conformance tests on plain Python
+pure: $(VENV)/.dev ## unit and property tests on plain Python; with SHORT= those of conformance, too
 	$(PURE) $(BIN)/python -m pytest $(SHARED) $(call BUT,foreign and not cluster) $(PURE_SUITES)
 
 compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and property tests on them

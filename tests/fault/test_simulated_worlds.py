@@ -12,7 +12,7 @@ import pytest
 
 from paddock.testing.simulation.campaign import TO_BE_SEEN, Terms, run_seed
 
-SEEDS = 150
+SEEDS = 60
 # Seeds that share one test.
 GROUP = 10
 
