@@ -36,6 +36,7 @@ def connect(
     sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
+    exact: bool = False,
 ) -> Client:
     """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -47,6 +48,10 @@ def connect(
     until another one is found. The `default_watcher` gets every state of the session, and the
     events of reads with `watch=True`. `random` makes tests repeatable. `max_request_bytes` is the
     servers' `jute.maxbuffer`: a larger request raises InvalidArgumentError.
+
+    `exact` asks for an exact session: a write whose reply was lost gets its own outcome after the
+    reconnect, and happens once. Only Paddock has exact sessions; on another service the session is
+    an ordinary one, and `is_exact` is False.
 
     Entering the scope raises ConnectionLostError if no server grants a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not
@@ -61,6 +66,7 @@ def connect(
     if random is None:
         random = standard_random.SystemRandom()
     _check(session_timeout, random, tls, read_only, sasl, max_request_bytes)
+    check_flag("exact", exact)
     if default_watcher is not None:
         check_watcher("default_watcher", default_watcher)
     return Client(
@@ -73,6 +79,7 @@ def connect(
         sasl=sasl,
         default_watcher=default_watcher,
         max_request_bytes=max_request_bytes,
+        exact=exact,
     )
 
 

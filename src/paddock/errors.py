@@ -129,6 +129,15 @@ class ConnectionLostError(ServiceError):
     """
 
 
+class ReplyLostError(ConnectionLostError):
+    """The write was applied, and its reply is lost: it must not be repeated.
+
+    Only in an exact session, for a reply that was too large to be kept.
+    """
+
+    meaning = "the write was applied, and its reply was lost with the connection"
+
+
 @_code(SESSION_EXPIRED, "the session has expired")
 class SessionExpiredError(ServiceError):
     """The session is over, and its ephemeral nodes are gone: it has expired, or was closed."""

@@ -79,6 +79,19 @@ def test_the_password_of_a_new_session_does_not_matter(
     assert len(client.password) == 16
 
 
+def test_what_our_client_asks_with_is_no_password(server: Server) -> None:
+    asked = b"Paddock/exact/01"
+    with Connection(server.address) as connection:
+        connection.send_frame(connect_body(password=asked))
+        payload = connection.read_frame()
+        reply = decode_connect(payload[:37])
+        assert reply.session_id > 0
+        assert len(reply.password) == 16
+        assert reply.password not in (asked, bytes(16))
+        # Upstream knows of no terms; ours begin with flags.
+        assert payload[37:41] in (b"", b"\0\0\0\1")
+
+
 @pytest.mark.parametrize("protocol", [0, 1, -1, 1 << 30])
 def test_the_protocol_version_does_not_matter(server: Server, protocol: int) -> None:
     client = Client(server.address, connect_body(protocol=protocol))

@@ -1,8 +1,9 @@
 """The server that a client sits on is killed, again and again, while it watches and writes.
 
 Every one-shot watch fires or is still set, every stream arrives at the last state, no acknowledged
-write is lost and none happens twice, and the session is the same all the time. On three
-servers, Apache's and ours, where another takes over, and on one Paddock, which is started again.
+write is lost and none happens twice, and the session is the same all the time. In an exact session
+no write is in doubt. On three servers, Apache's and ours, where another takes over, and on one
+Paddock, which is started again.
 
 CRASH_ROUNDS says how often, CRASH_SEED with which choices; they do not decide how things meet.
 """
@@ -58,9 +59,14 @@ def paddock_server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield server
 
 
-def run(hosts: str, folder: str, blow: Blow, rounds: int, session_timeout: float) -> None:
+def run(
+    hosts: str, folder: str, blow: Blow, rounds: int, session_timeout: float, exact: bool = False
+) -> None:
     print(f"\nCRASH_SEED={SEED}")
-    asyncio.run(campaign(hosts, folder, blow, rounds, session_timeout=session_timeout, seed=SEED))
+    fighting = campaign(
+        hosts, folder, blow, rounds, session_timeout=session_timeout, seed=SEED, exact=exact
+    )
+    asyncio.run(fighting)
 
 
 @pytest.mark.judge
@@ -101,15 +107,33 @@ def test_a_client_leaves_each_member_that_hangs_by_its_own_clock(
     run(several.hosts, folder, pause, max(1, ROUNDS // 4), SILENCE_SESSION_S)
 
 
+@pytest.mark.parametrize("exact", [False, True])
 def test_a_client_survives_every_crash_of_paddock(
-    paddock_server: ServerProcess, folder: str
+    paddock_server: ServerProcess, folder: str, exact: bool
 ) -> None:
     async def kill(client: Client) -> None:
         await asyncio.to_thread(paddock_server.kill)
         await asyncio.to_thread(paddock_server.start)
         await client.sync()
 
-    run(paddock_server.hosts, folder, kill, ROUNDS, SESSION_S)
+    run(paddock_server.hosts, folder, kill, ROUNDS, SESSION_S, exact)
+
+
+@pytest.mark.judge
+@pytest.mark.cluster
+@pytest.mark.long
+@pytest.mark.parametrize("several", ["cluster"], indirect=True)
+def test_calls_of_an_exact_session_are_never_in_doubt_when_their_server_is_killed(
+    several: Ensemble, folder: str
+) -> None:
+    async def kill(client: Client) -> None:
+        member = await asyncio.to_thread(several.member_of, client.session_id)
+        await asyncio.to_thread(member.kill)
+        await client.sync()
+        await asyncio.to_thread(member.launch)
+        await asyncio.to_thread(several.wait_quorum)
+
+    run(several.hosts, folder, kill, ROUNDS, SESSION_S, exact=True)
 
 
 def test_a_client_leaves_a_paddock_that_hangs_and_comes_back(

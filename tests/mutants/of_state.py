@@ -59,9 +59,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "refusal-keeps-zxid",
         "A write that is refused takes a zxid, too.",
         "state/machine.py",
-        "        self.zxid = zxid\n        return Outcome(\n            error, zxid, body",
-        "        self.zxid = zxid if error == OK else zxid - 1\n"
-        "        return Outcome(\n            error, zxid, body",
+        "        self.zxid = zxid\n        writing = self._writing\n",
+        "        self.zxid = zxid if error == OK else zxid - 1\n        writing = self._writing\n",
     ),
     mutation(
         "time-goes-back",

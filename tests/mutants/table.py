@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.mutants import (
     of_disk,
+    of_exact,
     of_leases,
     of_order,
     of_recipes,
@@ -20,6 +21,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Mutation, ...]], ...]] = (
     ("The order of batches", of_order.MUTATIONS),
     ("Leases and members", of_leases.MUTATIONS),
     ("Sessions", of_sessions.MUTATIONS),
+    ("Exact sessions", of_exact.MUTATIONS),
     ("What clients are sent", of_serving.MUTATIONS),
     ("The log of a single server", of_disk.MUTATIONS),
     ("Recipes", of_recipes.MUTATIONS),

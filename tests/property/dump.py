@@ -12,6 +12,7 @@ from librt.strings import BytesWriter
 
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
+from paddock.state.kept_replies import KeptReplies
 from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
 from paddock.state.node import (
@@ -34,6 +35,7 @@ def dump(machine: StateMachine) -> dict[str, Any]:
             session.id: (session.generation, session.timeout_ms, session.password)
             for session in machine.sessions.by_id.values()
         },
+        "kept": dump_kept(machine),
         "nodes": {path: dump_node(node) for path, node in tree.nodes.items() if path},
         "ephemerals": {owner: sorted(paths) for owner, paths in tree.ephemerals.items()},
         "containers": sorted(tree.containers),
@@ -44,6 +46,27 @@ def dump(machine: StateMachine) -> dict[str, Any]:
         "digest": machine.digest(),
         "shared": dump_shared(machine),
     }
+
+
+def dump_kept(machine: StateMachine) -> dict[int, tuple[int, int, int, bytes]]:
+    """Return what exact sessions keep."""
+    sessions = machine.sessions
+    found = {}
+    total = 0
+    for session in sessions.by_id.values():
+        kept = session.kept
+        if kept is not None:
+            found[session.id] = kept.generation, kept.confirmed, int(kept.count), kept.data()
+            assert (kept.generation == 0) == (kept.count == 0)
+            total += kept.size
+            fresh = KeptReplies()
+            assert fresh.adopt(*found[session.id])
+            assert kept.size == fresh.size
+            if machine.roster is not None:
+                fresh.adopt_term(session.id)
+            assert kept.term == fresh.term
+    assert sessions.kept_bytes == total
+    return found
 
 
 def dump_shared(machine: StateMachine) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from paddock.errors import OK
 from paddock.protocol import opcodes, operations
+from paddock.protocol.exact import KeptReply
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import MultiHeader
 from paddock.protocol.replies import (
@@ -79,8 +80,10 @@ class Pair:
                 if client.session not in model.sessions:
                     self._sessions += 1
                     client.session = self._sessions
-                    world.open(client.session, 30_000)
-                    model.open_session(client.session, PASSWORD, 30_000)
+                    # Slot 0 stays with ordinary sessions.
+                    is_exact = slot > 0
+                    world.open(client.session, 30_000, is_exact=is_exact)
+                    model.open_session(client.session, PASSWORD, 30_000, is_exact=is_exact)
                     self._connect(client, 1)
             case Attach(slot, timeout_ms):
                 client = self._clients[slot]
@@ -143,6 +146,7 @@ class Pair:
             id: (session.generation, session.timeout_ms, session.password)
             for id, session in model.sessions.items()
         }
+        self._compare_kept(plain["kept"])
         assert plain["zxid"] == model.zxid
         watches = self.world.watches
         for table, expected in (
@@ -157,6 +161,23 @@ class Pair:
             assert client.connection.watch_count == len(mine)
             assert client.connection.watch_bytes == sum(len(path) for path in mine)
 
+    def _compare_kept(self, kept: dict[int, tuple[int, int, int, bytes]]) -> None:
+        """Compare what exact sessions keep."""
+        sessions = self.model.sessions
+        assert kept.keys() == {id for id, session in sessions.items() if session.kept is not None}
+        for id, (generation, confirmed, count, data) in kept.items():
+            expected = sessions[id].kept
+            assert expected is not None
+            assert (generation, confirmed) == (expected.generation, expected.confirmed)
+            assert count == len(expected.answers)
+            reader = Reader(data)
+            for xid, operation, answer in expected.answers:
+                reply = KeptReply.read(reader)
+                assert (reply.xid, reply.zxid, reply.error) == (xid, answer.zxid, answer.error)
+                assert reply.body is not None
+                body = _decode(operation, reply.error, reply.body)
+                assert body == _normal(answer.reply)
+
     def _connect(self, client: Client, generation: int) -> None:
         """Reconnect a client: it keeps its session, not its watches."""
         if client.connection is not None:
@@ -169,6 +190,7 @@ class Pair:
     def _speak(self, slot: int, stale: bool) -> tuple[Connection, Caller]:
         client = self._clients[slot]
         assert client.connection is not None
+        client.caller.xid = client.connection.xid + 1
         if not stale:
             return client.connection, client.caller
         connection = Connection(self.world, client.session, client.connection.generation - 1)

@@ -270,7 +270,7 @@ def _entry(kind: str, number: int, machine: StateMachine, time_ms: int) -> Entry
             "expire": (EXPIRE, b""),
             "sync": (SYNC, b"/path"),
         }[kind]
-        return Entry(operation, body, session.id, session.generation, 0, time_ms)
+        return Entry(operation, body, session.id, session.generation, time_ms & 0xFFFF, time_ms)
     if kind in ("depose", "stale depose") and members:
         member = members[number % len(members)]
         request = DeposeRequest(member.boot, member.last_index - (kind == "stale depose"))
@@ -282,5 +282,5 @@ def _entry(kind: str, number: int, machine: StateMachine, time_ms: int) -> Entry
         "clock": (CLOCK, clock_body(time_ms)),
         "forget": (FORGET, forget_body(f"host{number % SLOTS}:2181")),
         "join": (JOIN, JoinRequest(0, RULES, "", "", "", b"", 0).encode()),
-    }.get(kind, (opcodes.CREATE_SESSION, session_body(5_000 + number, PASSWORD)))
+    }.get(kind, (opcodes.CREATE_SESSION, session_body(5_000 + number, PASSWORD, number % 3 > 0)))
     return Entry(operation, body, time_ms=time_ms)

@@ -74,8 +74,14 @@ class Client(Operations):
         sasl: SaslCredentials | None = None,
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
+        exact: bool = False,
     ) -> None:
-        connection: dict[str, Any] = {"tls": tls, "read_only": read_only, "sasl": sasl}
+        connection: dict[str, Any] = {
+            "tls": tls,
+            "read_only": read_only,
+            "sasl": sasl,
+            "exact": exact,
+        }
         self._make_another = partial(
             Client,
             hosts,
@@ -127,6 +133,14 @@ class Client(Operations):
     def session_timeout(self) -> float:
         """The session timeout that the service granted, in seconds."""
         return self._session.timeout
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the session is exact: no reply to a write is lost for good while it lives.
+
+        See `exact` of `connect`.
+        """
+        return self._session.credentials.is_exact
 
     @property
     def session_valid_until(self) -> float:

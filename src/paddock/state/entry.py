@@ -19,7 +19,9 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
-RULES: Final = 4
+RULES: Final = 5
+# No session was exact: what came of a write was told once, on its connection.
+NEVER_EXACT: Final = 4
 # What a quota had counted could be written so long that nobody could read it again: the server that
 # had written it went on to count, and one that had restored it from a snapshot did not. And its
 # numbers could have digits that are none in another version of Python.

@@ -53,12 +53,14 @@ from paddock.state.entry import (
     FORGET,
     JOIN,
     LEAVE,
+    NEVER_EXACT,
     RAISE_RULES,
     REAP,
     SYNC,
     Entry,
     Refused,
 )
+from paddock.state.kept_replies import KeptReplies
 from paddock.state.membership import Membership, config_data
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.quota import Fault, Notice
@@ -67,6 +69,8 @@ from paddock.state.sessions import ATTACHED, ENDED, OPENED, Session, SessionChan
 from paddock.state.tree import Tree
 
 PASSWORD_BYTES: Final = 16
+# Ends the body of an entry that opens an exact session.
+_IS_EXACT: Final = 1
 # The body of ATTACH under former rules: a timeout.
 _ATTACH_BYTES_BEFORE: Final = 4
 
@@ -131,6 +135,8 @@ class StateMachine:
         self._operations = Operations(self.tree)
         # What the entry that is being applied made of a session.
         self._session_change: SessionChange | None = None
+        # The session whose write is being applied; None if it may not write, or has ended.
+        self._writing: Session | None = None
         # The servers that share the log; None on a single server.
         self.roster: Roster | None = None
         self._membership: Membership | None = None
@@ -154,9 +160,7 @@ class StateMachine:
         self._membership = None
         self._proposer = b""
         self._owner = 0
-        self.sessions.digests = {}
-        for session in self.sessions.by_id.values():
-            session.owner = 0
+        self.sessions.give_up_digests()
 
     def begin_batch(self, boot: bytes) -> None:
         """Say who has proposed the entries that follow. Only where servers share a log."""
@@ -216,7 +220,7 @@ class StateMachine:
         body = b""
         try:
             if operation == opcodes.MULTI:
-                self._check_session(entry)
+                self._writing = self._check_session(entry)
                 body, failure = multi.run(
                     multi.read_steps(entry.body, entry.acl_entries_max()), operations
                 )
@@ -241,6 +245,11 @@ class StateMachine:
             error = SYSTEM_ERROR
             operations.notice = _fault(operation, problem)
         self.zxid = zxid
+        writing = self._writing
+        if writing is not None:
+            self._writing = None
+            if writing.kept is not None:
+                self.sessions.keep(writing, entry.xid, zxid, error, body, self.roster is not None)
         return Outcome(
             error, zxid, body, operations.changes, operations.notice, self._take_session_change()
         )
@@ -250,7 +259,7 @@ class StateMachine:
         body = entry.body
         if operation == opcodes.CREATE_SESSION:
             return self._create_session(entry)
-        self._check_session(entry)
+        self._writing = self._check_session(entry)
         if operation == opcodes.SET_DATA:
             change = SetDataRequest.read(Reader(body))
             return operations.set_data(change.path, change.data, change.version).stat()
@@ -406,12 +415,13 @@ class StateMachine:
         self._session_change = session.changed(ATTACHED)
         return OK
 
-    def _check_session(self, entry: Entry) -> None:
+    def _check_session(self, entry: Entry) -> Session:
         session = self.sessions.by_id.get(entry.session)
         if session is None:
             raise Refused(SESSION_EXPIRED)
         if session.generation != entry.generation:
             raise Refused(SESSION_MOVED)
+        return session
 
     def _create_session(self, entry: Entry) -> bytes:
         reader = Reader(entry.body)
@@ -420,6 +430,8 @@ class StateMachine:
         id = entry.session if self.roster is None else 0
         id = id or self.sessions.next_id(self.time_ms)
         session = self.sessions.open(id, reader.string(), timeout_ms)
+        if entry.rules > NEVER_EXACT and reader.position < len(entry.body):
+            session.kept = KeptReplies()
         if self.roster is not None:
             session.owner = self._owner
             self.sessions.count_in(session)
@@ -428,17 +440,21 @@ class StateMachine:
 
     def _end_session(self, session: int) -> None:
         self._operations.delete_ephemerals(session)
-        ended = self.sessions.by_id.pop(session)
+        ended = self.sessions.end(session)
+        self._writing = None
         if self.roster is not None:
             self.sessions.count_out(ended)
         self._session_change = ended.changed(ENDED)
 
 
-def session_body(timeout_ms: int, password: bytes) -> bytes:
+def session_body(timeout_ms: int, password: bytes, is_exact: bool = False) -> bytes:
     """Return the body of an entry that opens a session."""
     writer = BytesWriter()
     write_i32_be(writer, timeout_ms)
     write_buffer(writer, password)
+    if is_exact:
+        # Former rules ignore it, and so do servers that know only those.
+        writer.append(_IS_EXACT)
     return writer.getvalue()
 
 

@@ -11,16 +11,21 @@ session (`SessionChange`).
 Where servers share a log, a session has an owner: the member that has attached its client last, or
 has inherited it. The owner alone may say that it was silent for too long; where no log is shared,
 all have the owner 0, and so has the server.
+
+An exact session keeps its last replies (`paddock.state.kept_replies`). It is exact from its
+beginning to its end.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Final
+from typing import Final, Protocol
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import mypyc_attr
+
+from paddock.state.kept_replies import ALL_BYTES_MAX, KeptReplies
 
 # What may become of a session.
 OPENED: Final = 1
@@ -49,7 +54,7 @@ class SessionChange:
 class Session:
     """One client's session."""
 
-    __slots__ = ("generation", "id", "owner", "password", "timeout_ms")
+    __slots__ = ("generation", "id", "kept", "owner", "password", "timeout_ms")
 
     def __init__(
         self, id: int, password: bytes, timeout_ms: int, generation: int, owner: int = 0
@@ -61,6 +66,8 @@ class Session:
         self.generation = generation
         # The join number of a member; 0 on a single server, or if no member is left.
         self.owner = owner
+        # Its last replies; None if it is not exact.
+        self.kept: KeptReplies | None = None
 
     def admits(self, password: bytes) -> bool:
         """Return whether this is its password, in a time that does not depend on that."""
@@ -73,10 +80,19 @@ class Session:
         write_i64_be(writer, self.generation)
         write_i32_be(writer, self.timeout_ms)
         writer.write(self.password)
-        return int.from_bytes(blake2b(writer.getvalue(), digest_size=8).digest(), "big")
+        term = int.from_bytes(blake2b(writer.getvalue(), digest_size=8).digest(), "big")
+        return term if self.kept is None else term + self.kept.term + 1
 
     def changed(self, kind: int) -> SessionChange:
         return SessionChange(kind, self.id, self.generation, self.timeout_ms)
+
+
+class ReplyImages(Protocol):
+    """A snapshot that is being written."""
+
+    def save_replies(self, session: int, kept: KeptReplies) -> None:
+        """Write what a session keeps, before it changes, unless it is written."""
+        ...
 
 
 class Sessions:
@@ -89,6 +105,10 @@ class Sessions:
         # The sums of their terms by owner, kept up to date where servers share a log. By owner, so
         # that all sessions of one can be handed on at once. Invariant: no sum is 0.
         self.digests: dict[int, int] = {}
+        # The bytes of the bodies that exact sessions keep. Invariant: at most ALL_BYTES_MAX.
+        self.kept_bytes = 0
+        # The snapshot being written, if there is one.
+        self.images: ReplyImages | None = None
 
     def next_id(self, time_ms: int) -> int:
         """Return the id of a session that is opened now: never one that was given before."""
@@ -99,6 +119,29 @@ class Sessions:
         self.by_id[id] = session
         self.last_id = max(self.last_id, id)
         return session
+
+    def keep(
+        self, session: Session, xid: int, zxid: int, error: int, body: bytes, digests: bool
+    ) -> None:
+        """Keep the reply to a write of an exact session; `digests` in a shared state."""
+        kept = session.kept
+        assert kept is not None
+        if self.images is not None:
+            self.images.save_replies(session.id, kept)
+        size, term = kept.size, kept.term
+        room = ALL_BYTES_MAX - self.kept_bytes
+        kept.add(session.id, session.generation, xid, zxid, error, body, room, digests)
+        self.kept_bytes += kept.size - size
+        if digests:
+            # Invariant: the sum is not 0, since the term of the session itself is in it.
+            self.digests[session.owner] += kept.term - term
+
+    def end(self, id: int) -> Session:
+        """Remove a session that is over."""
+        ended = self.by_id.pop(id)
+        if ended.kept is not None:
+            self.kept_bytes -= ended.kept.size
+        return ended
 
     def hand_over(self, former: int, owner: int) -> int:
         """Give all sessions of an owner to another one, in a shared state; return how many."""
@@ -127,7 +170,17 @@ class Sessions:
         """Compute the digests anew, after the state came to be shared."""
         self.digests = {}
         for session in self.by_id.values():
+            if session.kept is not None:
+                session.kept.adopt_term(session.id)
             self.count_in(session)
+
+    def give_up_digests(self) -> None:
+        """Forget the digests, and all owners: the state is that of a single server from now on."""
+        self.digests = {}
+        for session in self.by_id.values():
+            session.owner = 0
+            if session.kept is not None:
+                session.kept.term = 0
 
     def write_digest(self, writer: BytesWriter) -> None:
         """Write what two servers at the same record must agree on."""

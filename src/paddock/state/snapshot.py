@@ -6,7 +6,9 @@ created after the point are skipped. A node holds the number of the last snapsho
 
 The format is a sequence of records, in chunks of any size: one header, all sessions, then nodes
 and ACLs, each ACL before the first node that has it, and one record that ends it. Nodes come in
-no order; a node's children are found from their paths.
+no order; a node's children are found from their paths. What an exact session keeps is a record of
+its own, somewhere behind the sessions: it may be large, so it is written in its turn, or before it
+changes, as nodes are.
 
 A state that servers share has its roster behind the header, and owners with its sessions. It is
 only taken when the roster holds nothing back, and what one record of the log has released is
@@ -24,6 +26,7 @@ from paddock.errors import PaddockError
 from paddock.protocol.acl import encode_acls, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.state.access import NodeACL
+from paddock.state.kept_replies import KeptReplies
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
 from paddock.state.roster import Roster
@@ -42,6 +45,8 @@ _FORMER_ACL: Final = 6
 # Of a state that servers share: its roster, and a session with its owner.
 _ROSTER: Final = 7
 _OWNED_SESSION: Final = 8
+# What an exact session keeps; without it a session is not exact.
+_KEPT_REPLIES: Final = 9
 
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
@@ -79,6 +84,9 @@ class Snapshot:
         # What is to be walked. No entry moves from one to another, and nodes that are in others
         # were created after the point.
         self._dicts = tree.nodes.dicts()
+        # What exact sessions keep, as far as it is not written.
+        self._sessions = machine.sessions
+        self._kept: dict[int, KeptReplies] = {}
         writer = self._writer
         writer.append(_HEADER)
         writer.append(FORMAT)
@@ -97,9 +105,13 @@ class Snapshot:
             write_i64_be(writer, session.generation)
             write_i32_be(writer, session.timeout_ms)
             write_buffer(writer, session.password)
+            if session.kept is not None:
+                self._kept[session.id] = session.kept
         # Last: what fails before leaves the tree alone.
         tree.epoch += 1
         tree.images = self
+        if self._kept:
+            machine.sessions.images = self
 
     def backlog(self) -> int:
         """Return the bytes that wait to be taken."""
@@ -124,6 +136,10 @@ class Snapshot:
 
     def chunks(self, nodes_a_chunk: int = _NODES_A_CHUNK) -> Iterator[bytes]:
         """Iterate over the snapshot in pieces; entries may be applied between two pieces."""
+        for session, kept in list(self._kept.items()):
+            self.save_replies(session, kept)
+            if self.backlog() >= _CHUNK_BYTES:
+                yield self.take()
         epoch = self._tree.epoch
         looked = 0
         while self._dicts:
@@ -141,10 +157,27 @@ class Snapshot:
         self.abandon()
         yield self.take()
 
+    def save_replies(self, session: int, kept: KeptReplies) -> None:
+        """Write what an exact session keeps, before it changes or when its turn has come."""
+        if self._kept.pop(session, None) is None:
+            return
+        writer = self._writer
+        writer.append(_KEPT_REPLIES)
+        write_i64_be(writer, session)
+        write_i64_be(writer, kept.generation)
+        write_i32_be(writer, kept.confirmed)
+        write_i32_be(writer, int(kept.count))
+        write_buffer(writer, kept.data())
+        if not self._kept:
+            self._sessions.images = None
+        self._spill_backlog()
+
     def abandon(self) -> None:
         """Detach from the tree; an unfinished snapshot must be abandoned."""
         if self._tree.images is self:
             self._tree.images = None
+        if self._sessions.images is self:
+            self._sessions.images = None
 
     def save(self, path: bytes, node: Node) -> None:
         """Write the image of a node that is about to change, or whose turn has come."""
@@ -180,6 +213,9 @@ class Snapshot:
         write_i32_be(writer, int(node.created))
         write_i32_be(writer, int(node.aversion))
         write_i64_be(writer, node.owner)
+        self._spill_backlog()
+
+    def _spill_backlog(self) -> None:
         if self._spill is not None and self.backlog() > BACKLOG_BYTES_MAX:
             self._spill(self._take_parts())
 
@@ -237,6 +273,8 @@ def _read_record(
         owner = reader.int64() if kind == _OWNED_SESSION else 0
         id, generation, timeout_ms = reader.int64(), reader.int64(), reader.int32()
         machine.sessions.by_id[id] = Session(id, reader.string(), timeout_ms, generation, owner)
+    elif kind == _KEPT_REPLIES:
+        _read_kept(reader, machine)
     elif kind == _ROSTER:
         machine.roster = Roster.read(reader)
     elif kind == _HEADER:
@@ -254,6 +292,19 @@ def _read_record(
     else:
         raise SnapshotError(f"unknown record of kind {kind} in the snapshot")
     return False
+
+
+def _read_kept(reader: Reader, machine: StateMachine) -> None:
+    """Read what an exact session keeps."""
+    id, generation, confirmed = reader.int64(), reader.int64(), reader.int32()
+    count, data = reader.int32(), reader.string()
+    session = machine.sessions.by_id.get(id)
+    if session is None or session.kept is not None:
+        raise SnapshotError(f"the snapshot has replies of session 0x{id:x}, which is not there")
+    session.kept = KeptReplies()
+    if not session.kept.adopt(generation, confirmed, count, data):
+        raise SnapshotError(f"the snapshot has malformed replies of session 0x{id:x}")
+    machine.sessions.kept_bytes += session.kept.size
 
 
 def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:

@@ -26,6 +26,7 @@ def connect(
     sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
+    exact: bool = False,
 ) -> Client:
     """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -37,6 +38,10 @@ def connect(
     until another one is found. The `default_watcher` gets every state of the session, and the
     events of reads with `watch=True`. `random` makes tests repeatable. `max_request_bytes` is the
     servers' `jute.maxbuffer`: a larger request raises InvalidArgumentError.
+
+    `exact` asks for an exact session: a write whose reply was lost gets its own outcome after the
+    reconnect, and happens once. Only Paddock has exact sessions; on another service the session is
+    an ordinary one, and `is_exact` is False.
 
     Entering the scope raises ConnectionLostError if no server grants a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not
@@ -55,5 +60,6 @@ def connect(
             sasl=sasl,
             default_watcher=bridge.callbacks.relay(default_watcher),
             max_request_bytes=max_request_bytes,
+            exact=exact,
         ),
     )

@@ -128,6 +128,14 @@ class Client(Owner[AsyncClient]):
         return self._inner.session_timeout
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the session is exact: no reply to a write is lost for good while it lives.
+
+        See `exact` of `connect`.
+        """
+        return self._inner.is_exact
+
+    @property
     def session_valid_until(self) -> float:
         """The time, by `time.monotonic()`, before which the session cannot expire.
 

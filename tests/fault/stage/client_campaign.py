@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
@@ -37,14 +38,25 @@ _EPHEMERALS: Final = 10
 
 
 async def campaign(
-    hosts: str, folder: str, blow: Blow, rounds: int, *, session_timeout: float, seed: int
+    hosts: str,
+    folder: str,
+    blow: Blow,
+    rounds: int,
+    *,
+    session_timeout: float,
+    seed: int,
+    exact: bool = False,
 ) -> None:
-    """Run so many rounds below a new node, and check everything after each."""
+    """Run so many rounds below a new node, and check everything after each.
+
+    In exact sessions no write may be in doubt.
+    """
+    connect = partial(
+        paddock.connect, hosts, session_timeout=session_timeout, random=Random(seed), exact=exact
+    )
     random = Random(seed)
-    async with (
-        paddock.connect(hosts, session_timeout=session_timeout, random=random) as client,
-        paddock.connect(hosts, session_timeout=session_timeout, random=random) as other,
-    ):
+    async with connect() as client, connect() as other:
+        assert client.is_exact == other.is_exact == exact
         async with asyncio.timeout(DEADLINE_S):
             await other.create(folder)
             field = _Field(client, other, folder, random)
@@ -132,7 +144,11 @@ class _Field:
         await self.watches.check()
         await self._check_ephemerals()
         assert self._client.state is SessionState.CONNECTED
-        assert sum(writer.unknown for writer in self.writers) > 0, "no blow has hit anything"
+        unknown = sum(writer.unknown for writer in self.writers)
+        if self._client.is_exact:
+            assert unknown == 0
+        else:
+            assert unknown > 0, "no blow has hit anything"
         async with paddock.connect(hosts, session_timeout=20) as judge:
             await judge.sync()
             for writer in self.writers:

@@ -157,6 +157,7 @@ class FakeClient:
         self._harness = harness
         self.session = 0
         self.password = b""
+        self.rest = b""
 
     @property
     def handler(self) -> RequestHandler:
@@ -173,18 +174,27 @@ class FakeClient:
         return self.take_handshake()
 
     def send_handshake(
-        self, session: int = 0, password: bytes = b"", zxid: int = 0, timeout_ms: int = 6000
+        self,
+        session: int = 0,
+        password: bytes = b"",
+        zxid: int = 0,
+        timeout_ms: int = 6000,
+        read_only: bool | None = False,
+        version: int = 0,
     ) -> None:
         from librt.strings import BytesWriter
 
         writer = BytesWriter()
-        ConnectRequest(0, zxid, timeout_ms, session, password, False).write(writer)
+        ConnectRequest(version, zxid, timeout_ms, session, password, read_only).write(writer)
         self.receive(framed(writer.getvalue()))
 
     def take_handshake(self) -> ConnectResponse:
         (frame,) = self.transport.frames()
-        reply = ConnectResponse.read(Reader(frame))
+        reader = Reader(frame)
+        reply = ConnectResponse.read(reader)
         self.session, self.password = reply.session_id, reply.password or b""
+        # What is behind it.
+        self.rest = reader.rest()
         return reply
 
     def receive(self, data: bytes) -> None:

@@ -32,6 +32,7 @@ from paddock.protocol.requests import (
 )
 from paddock.state.access import NOBODY, Identities
 from paddock.state.entry import ATTACH, EXPIRE, EXTENDED_TYPES, REAP, RULES, Entry
+from paddock.state.kept_replies import KeptReplies
 from paddock.state.machine import (
     Outcome,
     StateMachine,
@@ -117,6 +118,8 @@ class Connection(Watcher):
         self.world = world
         self.session = session
         self.generation = generation
+        # The number of the last request.
+        self.xid = 0
         # Events, in the order in which they were told.
         self.told: list[tuple[int, bytes]] = []
         # The same with the zxid of each.
@@ -131,8 +134,14 @@ class Connection(Watcher):
         self.identities = self.identities.adding(*identities)
 
     def send(self, operation: int, body: bytes) -> Outcome:
+        self.xid += 1
         return self.world.apply(
-            operation, body, self.session, self.generation, identities=self.identities
+            operation,
+            body,
+            self.session,
+            self.generation,
+            self.xid,
+            identities=self.identities,
         )
 
     def ask(self, operation: int, body: bytes) -> tuple[int, bytes]:
@@ -215,6 +224,7 @@ class World:
         body: bytes,
         session: int = 0,
         generation: int = 0,
+        xid: int = 0,
         *,
         identities: Identities = NOBODY,
     ) -> Outcome:
@@ -224,6 +234,7 @@ class World:
             body,
             session,
             generation,
+            xid,
             time_ms=self.time_ms,
             flags=self.flags,
             identities=identities,
@@ -234,9 +245,9 @@ class World:
         self.watches.publish(outcome.changes)
         return outcome
 
-    def open(self, id: int = 0, timeout_ms: int = 30_000) -> Connection:
+    def open(self, id: int = 0, timeout_ms: int = 30_000, *, is_exact: bool = False) -> Connection:
         id = id or self.machine.sessions.last_id + 1
-        self.apply(opcodes.CREATE_SESSION, session_body(timeout_ms, PASSWORD), id)
+        self.apply(opcodes.CREATE_SESSION, session_body(timeout_ms, PASSWORD, is_exact), id)
         return Connection(self, id, 1)
 
     def attach(
@@ -255,6 +266,12 @@ class World:
 
     def reap(self, path: bytes, czxid: int, mzxid: int) -> Outcome:
         return self.apply(REAP, reap_body(path, czxid, mzxid))
+
+    def kept(self, session: int) -> KeptReplies:
+        """Return what an exact session keeps."""
+        kept = self.machine.sessions.by_id[session].kept
+        assert kept is not None
+        return kept
 
     def stat(self, path: bytes) -> Stat:
         return Stat.read(Reader(self.machine.tree.nodes[path].stat()))

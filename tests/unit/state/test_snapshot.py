@@ -213,3 +213,19 @@ class TestShared:
         snapshot = Snapshot(state.machine)
         state.commit(B, Entry(LEAVE, b""))
         assert dump(restore(snapshot.chunks())) == then
+
+
+def test_replies_of_a_session_that_is_not_there_are_refused() -> None:
+    world = World()
+    client = world.open(is_exact=True)
+    client.create(b"/a")
+    snapshot = whole(world.machine)
+    at = snapshot.index(b"\x09" + client.session.to_bytes(8, "big"))
+    other = snapshot[: at + 1] + (99).to_bytes(8, "big") + snapshot[at + 9 :]
+    with pytest.raises(SnapshotError, match="replies of session 0x63, which is not there"):
+        restore([other])
+    count_at = at + 1 + 8 + 8 + 4
+    for count in (0, 2):
+        other = snapshot[:count_at] + count.to_bytes(4, "big") + snapshot[count_at + 4 :]
+        with pytest.raises(SnapshotError, match="malformed replies of session 0x1"):
+            restore([other])

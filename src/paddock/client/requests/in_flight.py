@@ -6,30 +6,59 @@ When a connection is lost, the replies of requests in flight are lost with it:
   others fail: their outcome is unknown.
 * Unsent requests wait, if the connection was of use. Otherwise they count as lost, too: or they
   would wait forever for a server that drops every connection.
+
+In an exact session (`paddock.protocol.exact`) no write fails for that:
+
+* What was in flight is undecided, until the next connection has terms. What they list was applied,
+  and is answered with its own reply. The rest was not, and never will be: it is sent again, in its
+  order and before all others.
+* A read is sent again in its place among what was not applied. So it may see a write that was sent
+  after it.
+* At most a window of writes is in flight; what follows them waits.
+* The outcome stays unknown if the terms cannot be about this connection: the service was restored,
+  or somebody else has written in the session.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
 from paddock.client.requests.pending_request import Failure, PendingRequest
-from paddock.errors import ConnectionLostError
+from paddock.errors import OK, ConnectionLostError, ReplyLostError
+from paddock.protocol.exact import ExactTerms, KeptReply
+from paddock.protocol.jute import DecodeError, Reader
 
 LOST: Final = Failure(ConnectionLostError)
+_REPLY_LOST: Final = Failure(ReplyLostError)
 
 _XID_MAX: Final = 2**31 - 1
 # How much is written at a time: enough to cost little, and not so much that the loop stands still.
 _WRITE_BYTES_MAX: Final = 1 << 18
 # With how many connections a request may be lost before it is given up.
 _LOSSES_MAX: Final = 10
+# The upper half of a zxid, which changes when a service is restored.
+_EPOCH_BITS: Final = 32
 
 
 class InFlight:
     """All requests of one session whose futures are not done."""
 
-    __slots__ = ("_xid", "sent", "unsent")
+    __slots__ = (
+        "_epoch",
+        "_generation",
+        "_lost_generation",
+        "_settled",
+        "_undecided",
+        "_window",
+        "_xid",
+        "is_held",
+        "sent",
+        "unsent",
+        "writes",
+    )
 
     def __init__(self, last_xid: int = 0) -> None:
         # Each in its order. Every request passes through both, and the dispatcher
@@ -38,21 +67,46 @@ class InFlight:
         self.sent: deque[PendingRequest[Any]] = deque()
         # The number of the last one that was sent.
         self._xid = last_xid
+        # How many writes are in flight, how many may be (0: any number), and whether the first
+        # unsent request is a write that has to wait for that. The dispatcher counts down.
+        self.writes = 0
+        self._window = 0
+        self.is_held = False
+        # What the last connection has as an exact one: the generation (0: it is not exact), and
+        # the epoch of its zxids.
+        self._generation = 0
+        self._epoch = 0
+        # What was in flight on a lost connection, and its generation.
+        self._undecided: deque[PendingRequest[Any]] = deque()
+        self._lost_generation = 0
+        # Writes that were applied, with their replies, which are to be answered.
+        self._settled: list[tuple[PendingRequest[Any], KeptReply]] = []
 
     @property
     def answered(self) -> int:
         """A number that changes with every answer."""
         return self._xid - len(self.sent)
 
-    def take(self, now: float) -> bytes:
-        """Move requests of one write in flight; return them encoded."""
-        unsent, sent, xid = self.unsent, self.sent, self._xid
+    def take(self, now: float, is_forced: bool = False) -> bytes:
+        """Move requests of one write in flight; return them encoded.
+
+        Only if it is forced, more writes than the window has.
+        """
+        unsent, sent, xid, writes = self.unsent, self.sent, self._xid, self.writes
+        writes_max = self._window if self._window and not is_forced else _XID_MAX
+        self.is_held = False
         frames: list[bytes] = []
         size = 0
         while unsent and size < _WRITE_BYTES_MAX:
             request = unsent.popleft()
             if request.future.cancelled():
                 continue
+            if not request.is_repeatable:
+                if writes >= writes_max:
+                    unsent.appendleft(request)
+                    self.is_held = True
+                    break
+                writes += 1
             xid = xid + 1 if xid < _XID_MAX else 1
             request.xid = xid
             request.sent_at = now
@@ -61,19 +115,95 @@ class InFlight:
             size += 4 + length
             sent.append(request)
         self._xid = xid
+        self.writes = writes
         return b"".join(frames)
 
     def lose_connection(self, *, was_of_use: bool) -> None:
-        """Decide what is sent again on the next connection, and let the rest fail."""
+        """Decide what is sent again on the next connection, and let the rest fail.
+
+        In an exact session that is decided by `begin`.
+        """
         sent, unsent = self.sent, self.unsent
         self.sent, self.unsent = deque(), deque()
-        for request in sent:
-            self._lose(request, may_repeat=request.is_repeatable)
+        self.writes = 0
+        if self._generation:
+            self._undecided, self._lost_generation = sent, self._generation
+        else:
+            for request in sent:
+                self._lose(request, may_repeat=request.is_repeatable)
         if was_of_use:
             self.unsent.extend(unsent)
         else:
             for request in unsent:
                 self._lose(request, may_repeat=True)
+
+    def begin(self, terms: ExactTerms | None, *, is_read_only: bool = False) -> None:
+        """Begin with a connection; decide what was undecided.
+
+        What was applied is answered by `deliver`. A server in read-only mode has no terms: reads
+        are sent to it, and writes stay undecided.
+        """
+        undecided, self._undecided = self._undecided, deque()
+        again: deque[PendingRequest[Any]] = deque()
+        replies = self._replies_to_lost(terms)
+        for request in undecided:
+            if request.is_repeatable:
+                self._lose_again(request, again)
+            elif terms is None and is_read_only:
+                self._undecided.append(request)
+            elif replies is None or terms is None or request.xid <= self._confirmed(terms):
+                request.fail(LOST)
+            elif request.xid in replies:
+                self._settled.append((request, replies[request.xid]))
+            else:
+                self._lose_again(request, again)
+        again.extend(self.unsent)
+        self.unsent = again
+        self._generation = 0
+        self._window = 0
+        if terms is not None:
+            self._generation, self._window = terms.generation, terms.window
+            self._epoch = terms.zxid >> _EPOCH_BITS
+
+    def deliver(self) -> None:
+        """Answer the writes that were applied before the connection was lost."""
+        settled, self._settled = self._settled, []
+        for request, reply in settled:
+            if reply.body is None and reply.error == OK:
+                request.fail(_REPLY_LOST)
+            else:
+                # What cannot be decoded has told its future so.
+                with suppress(DecodeError):
+                    request.answer(reply.error, Reader(reply.body or b""))
+
+    def _replies_to_lost(self, terms: ExactTerms | None) -> dict[int, KeptReply] | None:
+        """Return the replies to writes of the lost connection; None if nobody knows them."""
+        lost = self._lost_generation
+        if (
+            terms is None
+            or terms.zxid >> _EPOCH_BITS != self._epoch
+            or terms.generation <= lost
+            or terms.kept_generation > lost
+        ):
+            return None
+        if terms.kept_generation < lost:
+            return {}
+        return {reply.xid: reply for reply in terms.replies()}
+
+    def _confirmed(self, terms: ExactTerms) -> int:
+        """Return the xid up to which replies to writes of the lost connection are forgotten."""
+        return terms.confirmed if terms.kept_generation == self._lost_generation else 0
+
+    def _lose_again(self, request: PendingRequest[Any], again: deque[PendingRequest[Any]]) -> None:
+        """Have a request that had no effect sent again, up to a limit."""
+        request.losses += 1
+        if request.losses >= _LOSSES_MAX:
+            request.fail(_loss_of(request, is_known=True))
+            return
+        if not request.is_repeatable:
+            # As if it had never been sent.
+            request.xid = 0
+        again.append(request)
 
     def adapt(self) -> None:
         """Adapt unsent requests to a new connection."""
@@ -83,15 +213,18 @@ class InFlight:
 
     def fail(self, failure: Failure, unsent: Failure) -> None:
         """Fail all of them, those that were never sent with `unsent`."""
-        requests = [*self.sent, *self.unsent]
+        self.deliver()
+        requests = [*self._undecided, *self.sent, *self.unsent]
+        self._undecided.clear()
         self.sent.clear()
         self.unsent.clear()
+        self.writes = 0
         for request in requests:
             request.fail(failure if request.xid else unsent)
 
     def may_set_watch(self, path: str) -> bool:
         """Return whether one of them may set or remove a watch on this path."""
-        requests = (*self.sent, *self.unsent)
+        requests = (*self._undecided, *self.sent, *self.unsent)
         return any(request.on_reply is not None and request.path == path for request in requests)
 
     def _lose(self, request: PendingRequest[Any], *, may_repeat: bool) -> None:
@@ -102,8 +235,11 @@ class InFlight:
             request.fail(_loss_of(request))
 
 
-def _loss_of(request: PendingRequest[Any]) -> Failure:
-    """Describe the loss of a request that is not sent again."""
+def _loss_of(request: PendingRequest[Any], is_known: bool = False) -> Failure:
+    """Describe the loss of a request that is not sent again; it may be known to have no effect."""
+    if is_known and not request.is_repeatable:
+        reason = f"it had no effect: {request.losses} connections were lost with it"
+        return Failure(ConnectionLostError, reason)
     if not request.xid:
         reason = f"it was not sent: {request.losses} servers in a row took us and dropped us"
         return Failure(ConnectionLostError, reason)

@@ -92,6 +92,11 @@ class Dispatcher:
         """The newest zxid that we know of; a server that has not seen it is of no use."""
         return max(self.last_zxid, self._told_zxid)
 
+    def see(self, zxid: int) -> None:
+        """Note a zxid of the service; events up to it may not have come."""
+        if zxid > self._told_zxid:
+            self._told_zxid = zxid
+
     def check_started(self) -> None:
         """Raise UsageError if the session was not started."""
         if self.refusal is _NOT_STARTED:
@@ -143,7 +148,7 @@ class Dispatcher:
         transport = self.transport
         if transport is not None:
             while transport.is_open and self._in_flight.unsent:
-                self._write(transport)
+                self._write(transport, is_forced=True)
 
     def flush(self) -> None:
         """Write once; the rest follows in the next pass of the loop."""
@@ -152,7 +157,8 @@ class Dispatcher:
         if transport is None or not transport.is_writable:
             return
         self._write(transport)
-        if self._in_flight.unsent and transport.is_writable:
+        in_flight = self._in_flight
+        if in_flight.unsent and not in_flight.is_held and transport.is_writable:
             self._schedule_flush()
 
     def _schedule_flush(self) -> None:
@@ -160,11 +166,11 @@ class Dispatcher:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
-    def _write(self, transport: Transport) -> None:
+    def _write(self, transport: Transport, is_forced: bool = False) -> None:
         now = self._loop.time()
         in_flight = self._in_flight
         before = len(in_flight.sent)
-        requests = in_flight.take(now)
+        requests = in_flight.take(now, is_forced)
         if requests:
             self._sends_bursts = len(in_flight.sent) - before > _FEW
             self._clock.sent_at = now
@@ -181,6 +187,9 @@ class Dispatcher:
         except (DecodeError, IndexError, RemoteProtocolError) as error:
             self._leave(f"the server sent what it should not: {error}")
             return
+        if self._in_flight.is_held and not self._flush_is_due:
+            # Replies have made room for more writes.
+            self.flush()
         if clock.is_overdue and self.transport is not None and clock.recover():
             self._on_recovered()
 
@@ -197,8 +206,7 @@ class Dispatcher:
             self._answer(xid, zxid, code)
         elif xid == NOTIFICATION_XID:
             told: int = read_i64_be(frame, _ZXID)
-            if told > self._told_zxid:
-                self._told_zxid = told
+            self.see(told)
             self._on_event(WatcherEvent.read(reader), told)
         elif xid == PING_XID:
             # A connection may outlive its session, if another client has closed it just while we
@@ -221,6 +229,8 @@ class Dispatcher:
         if zxid > self.last_zxid:
             self.last_zxid = zxid
         request = sent.popleft()
+        if not request.is_repeatable:
+            self._in_flight.writes -= 1
         if request.sent_at > self._clock.confirmed_at:
             self._clock.confirmed_at = request.sent_at
         request.answer(code, self._reader)

@@ -21,6 +21,7 @@ from paddock.errors import (
     error_from_code,
 )
 from paddock.protocol import opcodes
+from paddock.protocol.exact import ASKS_EXACT, EXACT, TERMS_VERSION, ExactTerms
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.protocol.requests import SaslToken
@@ -36,28 +37,35 @@ class SessionCredentials:
 
     A server in read-only mode gives sessions that it alone knows. By such an id no other server
     would take us, so we ask that one for a new session.
+
+    We may ask for an exact session (`paddock.protocol.exact`). Whether it becomes one depends on
+    the service.
     """
 
-    def __init__(self, timeout: float, *, read_only: bool) -> None:
+    def __init__(self, timeout: float, *, read_only: bool, asks_exact: bool = False) -> None:
         self.id = 0
         self.password = _NO_PASSWORD
         self._timeout_ms = round(timeout * 1000)
         # Whether a server will do that can only be read from.
         self._read_only = read_only
-        # Whether the service as a whole knows us.
+        # Whether the service as a whole knows us, and whether the session is exact.
         self._is_global = False
+        self.is_exact = False
+        self._asks_exact = asks_exact
 
-    def request(self, last_zxid: int) -> ConnectRequest:
-        """Return what asks for our session, or for a new one."""
-        known = self._is_global
-        return ConnectRequest(
-            0,
-            last_zxid,
-            self._timeout_ms,
-            self.id if known else 0,
-            self.password if known else _NO_PASSWORD,
-            self._read_only,
-        )
+    @property
+    def asks_exact(self) -> bool:
+        """Whether a new session is asked for, an exact one."""
+        return self._asks_exact and not self._is_global
+
+    def request(self, last_zxid: int, *, plainly: bool = False) -> ConnectRequest:
+        """Return what asks for our session, or for a new one; `plainly`, for an ordinary one."""
+        timeout_ms, read_only = self._timeout_ms, self._read_only
+        if self._is_global:
+            version = TERMS_VERSION if self.is_exact else 0
+            return ConnectRequest(version, last_zxid, timeout_ms, self.id, self.password, read_only)
+        password = ASKS_EXACT if self._asks_exact and not plainly else _NO_PASSWORD
+        return ConnectRequest(0, last_zxid, timeout_ms, 0, password, read_only)
 
     def check(self, reply: ConnectResponse) -> None:
         """Raise RemoteProtocolError if this server is not for us."""
@@ -68,17 +76,22 @@ class SessionCredentials:
         """Return whether our session is over: another one is none of ours."""
         return reply.timeout_ms <= 0 or (self._is_global and reply.session_id != self.id)
 
-    def stamp(self, reply: ConnectResponse) -> None:
+    def stamp(self, reply: ConnectResponse, terms: ExactTerms | None) -> None:
         """Be who the server says we are."""
         self.id = reply.session_id
         self.password = reply.password or _NO_PASSWORD
-        self._is_global = self._is_global or not reply.read_only
+        if not self._is_global and not reply.read_only:
+            self._is_global = True
+            self.is_exact = terms is not None
 
 
-async def perform_handshake(transport: Transport, request: ConnectRequest) -> ConnectResponse:
+async def perform_handshake(
+    transport: Transport, request: ConnectRequest
+) -> tuple[ConnectResponse, ExactTerms | None]:
     """Ask for a session, a new one or our own; raises OSError or RemoteProtocolError.
 
-    Frames are dropped afterwards, until `on_frames` is set.
+    The terms are those of an exact session. Frames are dropped afterwards, until `on_frames` is
+    set.
     """
     transport.write(framed(encoded(request)))
     frame = await next_frame(transport)
@@ -87,7 +100,15 @@ async def perform_handshake(transport: Transport, request: ConnectRequest) -> Co
             # Not what it should be, but some servers answer it as if it were any request.
             code = ReplyHeader.read(Reader(frame)).error
             raise RemoteProtocolError(f"it refused: {error_from_code(code).reason} (code {code})")
-        return ConnectResponse.read(Reader(frame))
+        reader = Reader(frame)
+        reply = ConnectResponse.read(reader)
+        asks = request.password == ASKS_EXACT or request.protocol_version == TERMS_VERSION
+        if not asks or reply.timeout_ms <= 0 or reader.position == len(frame):
+            return reply, None
+        terms = ExactTerms.read(reader)
+        # What is malformed shows now.
+        terms.replies()
+        return reply, terms if terms.flags & EXACT else None
     except DecodeError as error:
         raise RemoteProtocolError(f"handshake not understood: {error}") from error
 

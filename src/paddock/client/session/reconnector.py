@@ -8,6 +8,10 @@ Servers are tried in turn. After a round without success there is a pause, rando
 time; also after a connection without any reply: a server that accepts and drops clients must not
 cause a busy loop.
 
+A new session may be asked for as an exact one, with a password that upstream ignores. A service
+that does not may end the connection. So may any other one, for a while: a host is asked for an
+ordinary session when it has ended two handshakes in a row.
+
 A server that has lost its peers may serve reads. A session that is attached to one looks for a
 read-write server: it sends all servers the four-letter word `isro`, in turn, with growing pauses.
 """
@@ -33,6 +37,7 @@ from paddock.client.session.handshake import (
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
+from paddock.protocol.exact import ExactTerms
 from paddock.protocol.records import ConnectResponse
 
 T = TypeVar("T")
@@ -48,6 +53,8 @@ _ATTEMPTS_MIN: Final = 3
 _FIRST_PAUSE: Final = 0.1
 _PAUSES_MIN: Final = 4
 _ANSWER_SECONDS: Final = 1.0
+# How many handshakes that ask for an exact session a host may end before it is asked plainly.
+_REFUSALS_MAX: Final = 2
 
 
 class Attachment(NamedTuple):
@@ -55,6 +62,8 @@ class Attachment(NamedTuple):
 
     transport: Transport
     reply: ConnectResponse
+    # Those of an exact session.
+    terms: ExactTerms | None
     asked_at: float
 
 
@@ -82,6 +91,8 @@ class Reconnector:
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
         self._failures: dict[Host, str] = {}
+        # How many handshakes in a row a host has ended that asked for an exact session.
+        self._refusals: dict[Host, int] = {}
 
     async def attach(self, last_zxid: int, session_timeout: float) -> Attachment:
         """Try servers until one answers us, if only that our session is over.
@@ -92,11 +103,18 @@ class Reconnector:
 
         async def introduce(transport: Transport) -> Attachment:
             asked_at = self._loop.time()
-            reply = await perform_handshake(transport, self._credentials.request(last_zxid))
+            plainly = self._refusals.get(host, 0) == _REFUSALS_MAX
+            request = self._credentials.request(last_zxid, plainly=plainly)
+            try:
+                reply, terms = await perform_handshake(transport, request)
+            except (OSError, RemoteProtocolError):
+                if self._credentials.asks_exact:
+                    self._refusals[host] = 0 if plainly else self._refusals.get(host, 0) + 1
+                raise
             self._credentials.check(reply)
             if self._sasl is not None and not self._credentials.is_refused(reply):
                 await authenticate(transport, self._sasl)
-            return Attachment(transport, reply, asked_at)
+            return Attachment(transport, reply, terms, asked_at)
 
         limit = max(session_timeout / max(len(self._hosts), _ATTEMPTS_MIN), _ATTEMPT_SECONDS_MIN)
         while True:

@@ -7,6 +7,8 @@ in FIFO order (`in_flight`). The rules:
 * No wait is unbounded. When the session is overdue (`clock`) and there is no connection, all
   pending requests fail, and so do new ones until a server answers.
 * After a reconnect credentials are sent first, then unfired watches, then requests.
+* In an exact session the handshake tells what became of the writes in flight. They are answered
+  when the watches are set again: an event comes before the reply that shows the change.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
-from paddock.client.session.reconnector import Reconnector
+from paddock.client.session.reconnector import Attachment, Reconnector
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.states import Event, EventType, SessionState
@@ -42,7 +44,7 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.records import PING_XID, SET_WATCHES_XID, ConnectResponse, WatcherEvent
+from paddock.protocol.records import PING_XID, SET_WATCHES_XID, WatcherEvent
 
 logger: Final = logging.getLogger(__name__)
 
@@ -70,9 +72,10 @@ class Session:
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
         sasl: SaslCredentials | None = None,
+        exact: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self.credentials = SessionCredentials(timeout, read_only=read_only)
+        self.credentials = SessionCredentials(timeout, read_only=read_only, asks_exact=exact)
         self.watches = ClientWatches()
         self.states = StatePublisher(self._loop)
         self.states.add(self.watches.tell_everybody)
@@ -96,12 +99,14 @@ class Session:
             self._clock,
             self.in_flight,
             on_event=self._notify,
-            on_watches_set=self.watches.served.end_replay,
+            on_watches_set=self._watches_set,
             on_auth_reply=self._take_auth_reply,
             on_expired=self._expire,
             on_recovered=lambda: self.states.publish(self._attached_state),
             leave=self._leave,
         )
+        # How many requests that set watches again are not answered.
+        self._replays = 0
         # That of the end of the session.
         self._last_transport: Transport | None = None
         # The state while there is a connection and the session is not overdue.
@@ -208,15 +213,16 @@ class Session:
         while not self.state.is_final:
             try:
                 seen = self.dispatcher.seen_zxid
-                transport, reply, asked_at = await self._reconnector.attach(seen, self.timeout)
+                found = await self._reconnector.attach(seen, self.timeout)
             except AuthenticationError as error:
                 logger.error("session 0x%x: %s", self.id, error)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
                 return
+            transport, reply, _, asked_at = found
             if self.credentials.is_refused(reply):
                 self._expire(transport)
                 return
-            self._begin(transport, reply, asked_at)
+            self._begin(found)
             if reply.read_only:
                 better = await self._reconnector.find_better(transport, self.timeout)
                 if better is not None:
@@ -227,13 +233,21 @@ class Session:
             if not self.state.is_final:
                 await self._reconnector.pause_after(was_of_use=was_of_use)
 
-    def _begin(self, transport: Transport, reply: ConnectResponse, asked_at: float) -> None:
-        self.credentials.stamp(reply)
+    def _begin(self, found: Attachment) -> None:
+        transport, reply, terms, asked_at = found
+        self.credentials.stamp(reply, terms)
         transport.trust()
         self.dispatcher.attach(transport)
         self.auth.send_all(transport)
+        self._replays = 0
         for request in self.watches.requests(self.dispatcher.last_zxid):
             transport.write(framed_request(SET_WATCHES_XID, opcodes.SET_WATCHES2, encoded(request)))
+            self._replays += 1
+        self.in_flight.begin(terms, is_read_only=bool(reply.read_only))
+        if terms is not None:
+            self.dispatcher.see(terms.zxid)
+        if not self._replays:
+            self.in_flight.deliver()
         self.in_flight.adapt()
         self._clock.attach(asked_at, reply.timeout_ms / 1000, confirms=not reply.read_only)
         if not self._established.done():
@@ -325,6 +339,12 @@ class Session:
     def _ping(self) -> None:
         assert self.dispatcher.transport is not None
         self.dispatcher.transport.write(framed_request(PING_XID, opcodes.PING))
+
+    def _watches_set(self) -> None:
+        self.watches.served.end_replay()
+        self._replays -= 1
+        if not self._replays:
+            self.in_flight.deliver()
 
     def _take_auth_reply(self, code: int) -> None:
         """Handle the reply to our credentials."""

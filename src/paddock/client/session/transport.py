@@ -15,8 +15,9 @@ from paddock.protocol.framing import FrameBuffer
 # Replies may be larger than requests, and the client has asked for them: a list of a million
 # children has 20 MB.
 _FRAME_BYTES_MAX: Final = 1 << 30
-# What a server sends before it is trusted is small; whatever is not speaks another protocol.
-_FIRST_FRAME_BYTES_MAX: Final = 1 << 16
+# What a server sends before it is trusted is small, even the terms of an exact session; whatever is
+# not speaks another protocol.
+_FIRST_FRAME_BYTES_MAX: Final = 1 << 18
 # How long the end of a connection may take.
 _CLOSE_SECONDS_MAX: Final = 1.0
 

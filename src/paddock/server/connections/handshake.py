@@ -10,6 +10,9 @@ The rules:
   by another password, may be there all the same: without the log its client is turned away.
 * While the log does not work no session is opened or attached. A client that asks for read-only is
   served from our own state, if the settings allow that.
+* A client that asks for an exact session gets one, if all servers that share the log know how
+  (`rules` of the state). Its answers have the terms (`paddock.protocol.exact`), as they are right
+  after the attachment was applied. Without the log there are no terms.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from librt.strings import BytesWriter, write_i32_be
 
 from paddock.errors import SESSION_EXPIRED
 from paddock.protocol import opcodes
+from paddock.protocol.exact import ASKS_EXACT, TERMS_VERSION, ExactTerms
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse
 from paddock.server.connections.admission import AdmittedConnection
@@ -29,6 +33,7 @@ from paddock.server.connections.request_handler import ATTACHING, CLOSED, Reques
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import ReadOnly
 from paddock.state.entry import ATTACH, Entry
+from paddock.state.kept_replies import WINDOW
 from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
 from paddock.state.sessions import Session, SessionChange
 
@@ -67,7 +72,8 @@ class Handshake(Submitter):
                 # Before a session is opened that no client would use.
                 self._connection.close()
             else:
-                body = session_body(timeout_ms, core.random_bytes(PASSWORD_BYTES))
+                password = core.random_bytes(PASSWORD_BYTES)
+                body = session_body(timeout_ms, password, self._asks_for_terms())
                 self._propose(Entry(opcodes.CREATE_SESSION, body))
         elif core.is_read_only and request.read_only:
             self._begin_read_only()
@@ -126,7 +132,8 @@ class Handshake(Submitter):
             session.timeout_ms,
             extra=handler.about(),
         )
-        self._send(session.timeout_ms, session.id, session.password)
+        terms = self._terms(session) if self._asks_for_terms() else None
+        self._send(session.timeout_ms, session.id, session.password, terms=terms)
         if self._core.is_open:
             handler.open(self._core.policy_for(handler.watcher.identities))
         else:
@@ -157,6 +164,31 @@ class Handshake(Submitter):
                 watcher.session, password = session.id, session.password
             self._send(core.negotiate(request.timeout_ms), watcher.session, password, True)
             self._handler.open(ReadOnly())
+
+    def _asks_for_terms(self) -> bool:
+        """Return whether the client asks for an exact session, or to attach one as such."""
+        request = self._request
+        if request.read_only is None:
+            # An old client, and the terms come behind the byte that its answer does not have.
+            return False
+        if request.session_id:
+            return request.protocol_version == TERMS_VERSION
+        return request.password == ASKS_EXACT
+
+    def _terms(self, session: Session) -> ExactTerms | None:
+        """Return the terms of a session that was attached just now; None if it is not exact."""
+        kept = session.kept
+        if kept is None:
+            return None
+        return ExactTerms(
+            WINDOW,
+            session.generation,
+            self._core.machine.zxid,
+            kept.generation,
+            kept.confirmed,
+            int(kept.count),
+            kept.data(),
+        )
 
     def _is_new_and_ahead(self) -> bool:
         return self._core.lease is not None and not self._request.session_id and self._is_ahead()
@@ -196,12 +228,19 @@ class Handshake(Submitter):
         self._send(0, 0, bytes(PASSWORD_BYTES))
 
     def _send(
-        self, timeout_ms: int, session: int, password: bytes, read_only: bool = False
+        self,
+        timeout_ms: int,
+        session: int,
+        password: bytes,
+        read_only: bool = False,
+        terms: ExactTerms | None = None,
     ) -> None:
         writer = BytesWriter()
         # An old client asks without the read-only byte, and is answered without it.
         said = None if self._request.read_only is None else read_only
         ConnectResponse(0, timeout_ms, session, password, said).write(writer)
+        if terms is not None:
+            terms.write(writer)
         framed = BytesWriter()
         write_i32_be(framed, len(writer))
         framed.write(writer.getvalue())

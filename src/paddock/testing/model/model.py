@@ -47,6 +47,7 @@ from paddock.testing.model import quota
 from paddock.testing.model.parts import (
     Answer,
     Caller,
+    KeptAnswers,
     ModelNode,
     ModelSession,
     No,
@@ -105,10 +106,13 @@ class Model:
     # Decisions of the service.
 
     @_answering
-    def open_session(self, id: int, password: bytes, timeout_ms: int) -> None:
+    def open_session(
+        self, id: int, password: bytes, timeout_ms: int, *, is_exact: bool = False
+    ) -> None:
         """Begin a session, in its first generation."""
         self.zxid += 1
-        self.sessions[id] = ModelSession(password, timeout_ms)
+        kept = KeptAnswers() if is_exact else None
+        self.sessions[id] = ModelSession(password, timeout_ms, kept=kept)
 
     @_answering
     def attach(self, id: int, timeout_ms: int) -> None:
@@ -143,24 +147,33 @@ class Model:
 
     # Requests of clients.
 
-    @_answering
     def write(
         self, caller: Caller, operation: int, request: WriteRequest | None, time_ms: int
-    ) -> object:
+    ) -> Answer:
         """Carry out a write, which takes a zxid even if it fails. None: undecodable bytes.
 
         Only a reconfiguration that cannot be decoded takes none.
         """
+        answer = self._write_one(caller, operation, request, time_ms)
+        return self._keep(caller, operation, answer)
+
+    def multi(self, caller: Caller, steps: list[tuple[int, WriteRequest]], time_ms: int) -> Answer:
+        """Carry out all steps or none. The reply is a list of results."""
+        return self._keep(caller, opcodes.MULTI, self._write_all(caller, steps, time_ms))
+
+    @_answering
+    def _write_one(
+        self, caller: Caller, operation: int, request: WriteRequest | None, time_ms: int
+    ) -> object:
         self._begin_write(caller)
         if operation == opcodes.RECONFIG and request is None:
             self.zxid -= 1
         return self._write(caller, operation, request, time_ms)
 
     @_answering
-    def multi(
+    def _write_all(
         self, caller: Caller, steps: list[tuple[int, WriteRequest]], time_ms: int
     ) -> list[Result]:
-        """Carry out all steps or none. The reply is a list of results."""
         self._begin_write(caller)
         if any(self._cannot_be_a_step(request) for _operation, request in steps):
             raise No(errors.MARSHALLING_ERROR)
@@ -225,6 +238,14 @@ class Model:
         )
 
     # Writing.
+
+    def _keep(self, caller: Caller, operation: int, answer: Answer) -> Answer:
+        """Keep the answer to a write, if it was applied and its session is exact."""
+        session = self.sessions.get(caller.session)
+        if session is None or session.generation != caller.generation or session.kept is None:
+            return answer
+        session.kept.add(caller.generation, caller.xid, operation, answer)
+        return answer
 
     def _begin_write(self, caller: Caller) -> None:
         """Take a zxid, and check the session."""

@@ -44,6 +44,9 @@ ReadRequest: TypeAlias = (
 Result: TypeAlias = tuple[int, int, object]
 """One result of a transaction: operation (-1 for an error), error, and the record or None."""
 
+# How many answers an exact session keeps.
+WINDOW: Final = 256
+
 _FORBIDDEN: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
@@ -86,6 +89,25 @@ class ModelSession:
     password: bytes
     timeout_ms: int
     generation: int = 1
+    # What an exact session keeps; None for any other one.
+    kept: KeptAnswers | None = None
+
+
+@dataclass
+class KeptAnswers:
+    """The last answers of an exact session. Bounds on their bytes are not modelled."""
+
+    generation: int = 0
+    confirmed: int = 0
+    # The xid, the operation and the answer of each, the eldest first.
+    answers: list[tuple[int, int, Answer]] = field(default_factory=list)
+
+    def add(self, generation: int, xid: int, operation: int, answer: Answer) -> None:
+        if generation != self.generation:
+            self.generation, self.confirmed, self.answers = generation, 0, []
+        self.answers.append((xid, operation, answer))
+        if len(self.answers) > WINDOW:
+            self.confirmed = self.answers.pop(0)[0]
 
 
 @dataclass(eq=False)
@@ -98,6 +120,8 @@ class Caller:
     session: int
     generation: int = 1
     identities: tuple[Identity, ...] = ()
+    # The number of its last request.
+    xid: int = 0
     events: list[tuple[int, bytes, int]] = field(default_factory=list)
 
 

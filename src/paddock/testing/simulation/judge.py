@@ -6,6 +6,7 @@ order is replayed on the reference model, and these rules are checked:
 
     outcomes    each call has one outcome: a reply, in its turn, or a lost connection. A write
                 takes effect at most once, a refused one never
+    once        a write that its client sends again had not taken effect before
     real time   a write that ended before another one began has the lower zxid; nobody sees a write
                 before it began; a sync sees what had ended before it began
     own order   what a client issued in order has effect in order, pipelined and across servers;
@@ -34,6 +35,7 @@ from dataclasses import dataclass, field
 from paddock.testing.simulation.calls import Calls
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.judge_leases import judge_leases
+from paddock.testing.simulation.judge_once import judge_once
 from paddock.testing.simulation.judge_orders import judge_orders
 from paddock.testing.simulation.judge_replay import judge_replay
 from paddock.testing.simulation.judge_sessions import judge_sessions
@@ -85,6 +87,7 @@ def judge(
     found = verdict.violations
     found += [Violation("outcomes", problem.text, problem.places) for problem in calls.problems]
     found += timeline.violations
+    found += judge_once(timeline)
     found += judge_orders(timeline)
     found += judge_sessions(timeline, clock_rate_max)
     found += judge_leases(timeline, lease_seconds / clock_rate_max)

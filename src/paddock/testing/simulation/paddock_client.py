@@ -1,7 +1,8 @@
 """The real client as a client of a world: it issues the calls of its plan, whatever comes of them.
 
 Its histories are those of its connections, as with any client. Beyond that, every call must end: in
-a result or in an error of its own.
+a result or in an error of its own. Every other client has an exact session: none of its calls may
+be in doubt while the session lives.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any, Final
 
 from paddock.api import connect
 from paddock.client.client import Client
-from paddock.client.states import Event
-from paddock.errors import PaddockError, SessionExpiredError
+from paddock.client.states import Event, SessionState
+from paddock.errors import ConnectionLostError, PaddockError, SessionExpiredError
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
 
 Address = tuple[str, int]
@@ -31,6 +32,9 @@ class PaddockClient:
         self._hosts = ",".join(f"{host}:{port}" for host, port in servers)
         self._draw = draw
         self._client: Client | None = None
+        self._is_exact = plan.name[-1] in "02468"
+        # Whether the session may have been over since the client was opened.
+        self._was_overdue = False
 
     async def run(self) -> None:
         """Carry out the plan, whatever comes of the calls."""
@@ -55,7 +59,14 @@ class PaddockClient:
 
     async def _open(self) -> Client:
         while self._client is None or self._client.state.is_final:
-            client = connect(self._hosts, session_timeout=self._plan.timeout, random=self._draw)
+            client = connect(
+                self._hosts,
+                session_timeout=self._plan.timeout,
+                random=self._draw,
+                exact=self._is_exact,
+            )
+            self._was_overdue = False
+            client.add_listener(self._listen)
             try:
                 await client.start()
             except PaddockError:
@@ -63,6 +74,10 @@ class PaddockClient:
                 continue
             self._client = client
         return self._client
+
+    def _listen(self, state: SessionState) -> None:
+        if state is SessionState.OVERDUE or state.is_final:
+            self._was_overdue = True
 
     async def _issue(self, client: Client, burst: Burst) -> None:
         calls = [
@@ -76,6 +91,8 @@ class PaddockClient:
                 self._client = None
             elif isinstance(result, BaseException) and not isinstance(result, PaddockError):
                 raise result
+            elif isinstance(result, ConnectionLostError) and client.is_exact:
+                assert self._was_overdue, f"in doubt in an exact session: {result}"
         if self._client is None or any(wish.name == "close" for wish in burst.wishes):
             self._client = None
             await client.close()

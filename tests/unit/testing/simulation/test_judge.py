@@ -189,6 +189,19 @@ def test_a_zxid_that_nothing_has_is_found(written: Written) -> None:
     assert written.rules() == {"outcomes"}
 
 
+def test_a_write_that_is_sent_again_though_it_took_effect_is_found(written: Written) -> None:
+    one = written.connect("c1", 1, opened=1)
+    written.reply(written.set_data(one, "/", b"c1-1"), 2, stat(0, 2, version=1, size=4))
+    # The same data, which another client has, or which is of no plan, is no repetition.
+    other = written.connect("c2", 2, opened=3)
+    written.reply(written.set_data(other, "/", b"c1-1"), 4, stat(0, 4, version=2, size=4))
+    written.reply(written.set_data(one, "/", b"plain"), 5, stat(0, 5, version=3, size=5))
+    written.reply(written.set_data(one, "/", b"plain"), 6, stat(0, 6, version=4, size=5))
+    assert "once" not in written.rules()
+    written.reply(written.set_data(one, "/", b"c1-1"), 7, stat(0, 7, version=5, size=4))
+    assert "once" in written.rules()
+
+
 # Real time.
 
 

@@ -1,0 +1,324 @@
+"""What an exact session keeps of its writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddock.errors import (
+    BAD_VERSION,
+    MARSHALLING_ERROR,
+    NO_NODE,
+    OK,
+    SESSION_EXPIRED,
+    SESSION_MOVED,
+)
+from paddock.protocol import opcodes
+from paddock.protocol.exact import KeptReply
+from paddock.protocol.jute import Reader
+from paddock.protocol.requests import CreateRequest, SetDataRequest
+from paddock.state.entry import NEVER_EXACT, SYNC, Entry
+from paddock.state.kept_replies import ALL_BYTES_MAX, SESSION_BYTES_MAX, WINDOW, KeptReplies
+from paddock.state.machine import StateMachine, session_body
+from paddock.state.snapshot import Snapshot, restore
+from tests.property.dump import dump
+from tests.unit.state.driver import OPEN, PASSWORD, Connection, World, encode
+from tests.unit.state.shared_state import A, B, SharedState
+
+
+@pytest.fixture
+def exact(world: World) -> Connection:
+    return world.open(is_exact=True)
+
+
+def replies(kept: KeptReplies) -> list[KeptReply]:
+    reader = Reader(kept.data())
+    found = [KeptReply.read(reader) for _ in range(kept.count)]
+    assert reader.rest() == b""
+    return found
+
+
+def long_path(number: int, length: int) -> bytes:
+    return b"/%0*d" % (length - 1, number)
+
+
+def bodies(kept: KeptReplies) -> list[int | None]:
+    """Return the length of each body, or None if it was not kept."""
+    return [None if one.body is None else len(one.body) for one in replies(kept)]
+
+
+def test_every_write_that_was_applied_is_kept_with_its_reply(
+    world: World, exact: Connection
+) -> None:
+    outcomes = [
+        exact.create(b"/a"),
+        exact.set(b"/a", b"data", 5),
+        exact.multi((opcodes.CREATE, CreateRequest(b"/a/b", b"", OPEN, 0))),
+        exact.multi((opcodes.SET_DATA, SetDataRequest(b"/none", b"", -1))),
+        exact.send(opcodes.SET_DATA, b"?"),
+        exact.send(opcodes.RECONFIG, b"?"),
+        exact.delete(b"/none"),
+    ]
+    kept = world.kept(exact.session)
+    assert (kept.generation, kept.confirmed) == (1, 0)
+    assert [(one.xid, one.zxid, one.error, one.body) for one in replies(kept)] == [
+        (number, outcome.zxid, outcome.error, outcome.body)
+        for number, outcome in enumerate(outcomes, 1)
+    ]
+    errors = [OK, BAD_VERSION, OK, OK, MARSHALLING_ERROR, MARSHALLING_ERROR, NO_NODE]
+    assert [outcome.error for outcome in outcomes] == errors
+
+
+def test_an_ordinary_session_keeps_nothing(world: World) -> None:
+    client = world.open()
+    client.create(b"/a")
+    assert world.machine.sessions.by_id[client.session].kept is None
+
+
+def test_no_session_is_exact_under_former_rules(world: World) -> None:
+    world.rules = NEVER_EXACT
+    client = world.open(is_exact=True)
+    world.rules = NEVER_EXACT + 1
+    client.create(b"/a")
+    assert world.machine.sessions.by_id[client.session].kept is None
+
+
+def test_what_comes_behind_the_fence_has_no_effect_and_is_not_kept(
+    world: World, exact: Connection
+) -> None:
+    exact.create(b"/before")
+    _, attached = world.attach(exact.session)
+    assert exact.create(b"/after").error == SESSION_MOVED
+    kept = world.kept(exact.session)
+    assert (kept.generation, attached.generation) == (1, 2)
+    assert [one.xid for one in replies(kept)] == [1]
+    assert b"/after" not in world.machine.tree.nodes
+
+
+def test_replies_stay_until_a_write_shows_that_they_were_read(
+    world: World, exact: Connection
+) -> None:
+    exact.create(b"/a")
+    exact.create(b"/b")
+    world.attach(exact.session)
+    # The answer to this one was lost, and the next one lists the same.
+    _, attached = world.attach(exact.session)
+    assert [one.xid for one in replies(world.kept(exact.session))] == [1, 2]
+    attached.xid = 40
+    attached.create(b"/c")
+    kept = world.kept(exact.session)
+    assert (kept.generation, kept.confirmed) == (3, 0)
+    assert [one.xid for one in replies(kept)] == [41]
+
+
+def test_a_wrong_password_and_an_end_by_others_leave_no_trace(
+    world: World, exact: Connection
+) -> None:
+    exact.create(b"/a")
+    assert world.attach(exact.session, password=b"another")[0].error == SESSION_EXPIRED
+    assert [one.xid for one in replies(world.kept(exact.session))] == [1]
+    world.expire(exact.session, 1)
+    assert exact.create(b"/b").error == SESSION_EXPIRED
+    assert world.machine.sessions.kept_bytes == 0
+    dump(world.machine)
+
+
+def test_a_close_ends_what_is_kept(world: World, exact: Connection) -> None:
+    exact.create(b"/a")
+    assert world.machine.sessions.kept_bytes > 0
+    assert exact.close().error == OK
+    assert world.machine.sessions.kept_bytes == 0
+    # Nor does it count for the session that writes next.
+    other = world.open(is_exact=True)
+    other.create(b"/b")
+    assert [one.xid for one in replies(world.kept(other.session))] == [1]
+
+
+def test_a_window_of_replies_is_kept_and_the_one_before_is_confirmed(
+    world: World, exact: Connection
+) -> None:
+    for _ in range(WINDOW):
+        exact.set(b"/", b"")
+    assert world.kept(exact.session).confirmed == 0
+    for _ in range(3):
+        exact.set(b"/", b"")
+    kept = world.kept(exact.session)
+    assert kept.confirmed == 3
+    assert [one.xid for one in replies(kept)] == list(range(4, WINDOW + 4))
+    dump(world.machine)
+
+
+def test_a_reply_takes_the_place_of_the_eldest_bodies(world: World, exact: Connection) -> None:
+    third = SESSION_BYTES_MAX // 3
+    for number in range(3):
+        exact.create(long_path(number, third - 4))
+    assert bodies(world.kept(exact.session)) == [third, third, third]
+    exact.create(long_path(3, third - 4))
+    assert bodies(world.kept(exact.session)) == [None, third, third, third]
+    exact.delete(b"/none")
+    exact.create(long_path(4, third))
+    assert bodies(world.kept(exact.session)) == [None, None, None, third, 0, third + 4]
+    dump(world.machine)
+
+
+def test_the_eldest_body_is_found_also_when_older_replies_were_dropped(
+    world: World, exact: Connection
+) -> None:
+    third = SESSION_BYTES_MAX // 3
+    for number in range(4):
+        exact.create(long_path(number, third - 4))
+    for _ in range(WINDOW - 3):
+        exact.delete(b"/none")
+    kept = world.kept(exact.session)
+    assert (kept.confirmed, bodies(kept)[:4]) == (1, [third, third, third, 0])
+    exact.create(long_path(4, third))
+    assert (kept.confirmed, bodies(kept)[:3], bodies(kept)[-1]) == (2, [None, third, 0], third + 4)
+    dump(world.machine)
+
+
+def test_a_reply_that_is_too_large_keeps_its_error_and_its_zxid(
+    world: World, exact: Connection
+) -> None:
+    exact.create(b"/small")
+    path = long_path(1, SESSION_BYTES_MAX - 4)
+    exact.create(path)
+    exact.delete(path)
+    outcome = exact.create(long_path(2, SESSION_BYTES_MAX - 3))
+    kept = world.kept(exact.session)
+    assert bodies(kept) == [None, SESSION_BYTES_MAX, 0, None]
+    assert (replies(kept)[-1].error, replies(kept)[-1].zxid) == (OK, outcome.zxid)
+    dump(world.machine)
+
+
+def test_all_sessions_together_are_bounded(world: World) -> None:
+    machine = world.machine
+    clients = [world.open(is_exact=True) for _ in range(3)]
+    clients[0].create(b"/first")
+    # As if there were many more.
+    machine.sessions.kept_bytes = ALL_BYTES_MAX - 100
+    clients[1].create(long_path(1, 92))
+    assert bodies(world.kept(clients[1].session)) == [96]
+    clients[1].create(long_path(2, 93))
+    assert bodies(world.kept(clients[1].session)) == [None, 97]
+    clients[2].create(long_path(3, 50))
+    assert bodies(world.kept(clients[2].session)) == [None]
+    clients[2].create(b"/")
+    # Whoever writes under another generation has room again.
+    _, attached = world.attach(clients[1].session)
+    attached.create(long_path(4, 93))
+    assert bodies(world.kept(attached.session)) == [97]
+    assert machine.sessions.kept_bytes == ALL_BYTES_MAX - 3
+
+
+@pytest.mark.parametrize("point", [0, 1, WINDOW, WINDOW + 5])
+def test_a_snapshot_has_what_was_kept_at_its_point(world: World, point: int) -> None:
+    client = world.open(is_exact=True)
+    world.open(is_exact=True)
+    for _ in range(point):
+        client.set(b"/", b"")
+    then = dump(world.machine)
+    snapshot = Snapshot(world.machine)
+    for _ in range(WINDOW + 1):
+        client.set(b"/", b"")
+    client.close()
+    assert dump(restore(snapshot.chunks())) == then
+
+
+def test_large_replies_go_into_several_chunks(world: World) -> None:
+    for number in range(40):
+        client = world.open(is_exact=True)
+        client.create(long_path(number, SESSION_BYTES_MAX - 4))
+        client.delete(long_path(number, SESSION_BYTES_MAX - 4))
+    chunks = list(Snapshot(world.machine).chunks())
+    assert max(map(len, chunks)) < 2 << 20
+    assert dump(restore(chunks)) == dump(world.machine)
+
+
+# Where servers share a log.
+
+
+def commit_write(state: SharedState, boot: bytes, session: int, xid: int) -> int:
+    generation = state.machine.sessions.by_id[session].generation
+    body = encode(SetDataRequest(b"/", b"%d" % xid, -1))
+    entry = Entry(opcodes.SET_DATA, body, session, generation, xid, rules=NEVER_EXACT + 1)
+    (outcome,) = state.commit(boot, entry)
+    return outcome.error
+
+
+def open_exact(state: SharedState, boot: bytes) -> int:
+    entry = Entry(opcodes.CREATE_SESSION, session_body(30_000, PASSWORD, True))
+    (outcome,) = state.commit(boot, entry)
+    assert outcome.session is not None
+    return outcome.session.session
+
+
+def kept_of(machine: StateMachine, session: int) -> KeptReplies:
+    kept = machine.sessions.by_id[session].kept
+    assert kept is not None
+    return kept
+
+
+def test_another_server_has_the_replies_and_the_digest_has_them_too() -> None:
+    state = SharedState()
+    state.join(A)
+    state.join(B)
+    session = open_exact(state, A)
+    digests = {state.machine.shared_digest()}
+    for xid in range(1, WINDOW + 4):
+        assert commit_write(state, A, session, xid) == OK
+        digests.add(state.machine.shared_digest())
+    assert len(digests) == WINDOW + 4
+    state.attach(B, session)
+    dump(state.machine)
+    assert [one.xid for one in replies(kept_of(state.machine, session))][-1] == WINDOW + 3
+    restored = restore(Snapshot(state.machine).chunks())
+    assert dump(restored) == dump(state.machine)
+    kept = kept_of(restored, session)
+    other = kept.data()[:-1] + b"?"
+    kept = restored.sessions.by_id[session].kept = KeptReplies()
+    assert kept.adopt(1, 3, WINDOW, other)
+    restored.sessions.adopt_digests()
+    assert restored.shared_digest() != state.machine.shared_digest()
+
+
+def test_that_a_session_is_exact_is_in_the_digest() -> None:
+    one, other = SharedState(), SharedState()
+    for state in (one, other):
+        state.join(A)
+    open_exact(one, A)
+    other.open(A)
+    assert one.machine.shared_digest() != other.machine.shared_digest()
+
+
+def test_a_close_leaves_nothing_in_the_digest() -> None:
+    one, other = SharedState(), SharedState()
+    for state in (one, other):
+        state.join(A)
+        session = open_exact(state, A)
+        if state is one:
+            commit_write(state, A, session, 1)
+        (outcome,) = state.commit(A, Entry(opcodes.CLOSE_SESSION, b"", session, 1, 2))
+        assert outcome.error == OK
+        dump(state.machine)
+    assert one.machine.sessions.digests == other.machine.sessions.digests == {}
+
+
+def test_a_sync_is_not_kept() -> None:
+    state = SharedState()
+    state.join(A)
+    session = open_exact(state, A)
+    (outcome,) = state.commit(A, Entry(SYNC, b"\x00\x00\x00\x01/", session, 1, 1))
+    assert outcome.error == OK
+    assert commit_write(state, A, session, 2) == OK
+    (opened,) = state.commit(A, Entry(opcodes.CREATE_SESSION, session_body(1, PASSWORD)))
+    assert opened.error == OK
+    assert [one.xid for one in replies(kept_of(state.machine, session))] == [2]
+
+
+def test_a_state_that_is_not_shared_any_more_keeps_the_replies() -> None:
+    state = SharedState()
+    state.join(A)
+    session = open_exact(state, A)
+    commit_write(state, A, session, 1)
+    state.machine.unshare()
+    dump(state.machine)
+    assert [one.xid for one in replies(kept_of(state.machine, session))] == [1]
