@@ -116,6 +116,8 @@ class Player:
 
     def tail(self, after: int, store: str = "", *, is_opened_again: bool = False) -> None:
         """Watch the log behind a revision, until `finish`."""
+        # By its revision 0 etcd means now, which nobody asks for.
+        after = max(after, 0)
         store = store or self.store
         task = asyncio.create_task(self._follow(after, store, is_opened_again))
         self._tails.append(task)
