@@ -277,7 +277,10 @@ def _say(text: str) -> None:
 
 def _range(text: str) -> range:
     first, colon, end = text.partition(":")
-    return range(int(first), int(end)) if colon else range(1, int(first) + 1)
+    try:
+        return range(int(first), int(end)) if colon else range(1, int(first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1000, or 7:8") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

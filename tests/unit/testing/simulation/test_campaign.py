@@ -113,3 +113,10 @@ def test_a_long_campaign_must_have_seen_everything() -> None:
     assert campaign.missing() == ["members: deposed"]
     campaign.worlds -= 1
     assert campaign.missing() == []
+
+
+@pytest.mark.parametrize("text", ["x", "1:", "7:y"])
+def test_seeds_that_are_none_are_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--seeds", text])
+    assert f"{text!r}: expected 1000, or 7:8" in capsys.readouterr().err
