@@ -149,9 +149,12 @@ def _healed(ensemble: Ensemble) -> Iterator[None]:
     assert not crashed, f"{crashed} ended by themselves:\n{tails}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_etcd() -> Iterator[Etcd]:
-    """An etcd of one member. A test that uses it keeps to names of its own."""
+    """
+    An etcd of one member for the tests of one file. A test that uses it keeps to names of its own;
+    compaction is of all names, and no matter of the other files.
+    """
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(Etcd())

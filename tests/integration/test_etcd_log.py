@@ -116,7 +116,7 @@ def test_servers_are_told_the_same(shared_etcd: Etcd) -> None:
     run((shared_etcd.endpoint,), 3, use)
 
 
-def test_a_compacted_log_is_read_in_pages(shared_etcd: Etcd) -> None:
+def test_a_compacted_log_is_read_in_pages(etcd: Etcd) -> None:
     async def use(members: list[Member], keys: Keys) -> None:
         one, two, late = members
         for member in (one, two):
@@ -132,7 +132,7 @@ def test_a_compacted_log_is_read_in_pages(shared_etcd: Etcd) -> None:
             await member.told(201)
         check_whole(members, 201)
 
-    run((shared_etcd.endpoint,), 3, use)
+    run((etcd.endpoint,), 3, use)
 
 
 def test_everything_comes_out_when_the_leader_is_killed(etcd_cluster: EtcdCluster) -> None:
