@@ -33,7 +33,7 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 
-from paddock.protocol.jute import Reader, write_buffer
+from paddock.protocol.jute import DecodeError, Reader, write_buffer
 
 # The password with which a new session is asked for.
 ASKS_EXACT: Final = b"Paddock/exact/01"
@@ -116,4 +116,6 @@ class ExactTerms:
         flags, window, generation = reader.int32(), reader.int32(), reader.int64()
         zxid, kept_generation, confirmed = reader.int64(), reader.int64(), reader.int32()
         count, replies = reader.int32(), reader.string()
+        if flags & EXACT and window < 1:
+            raise DecodeError(f"a window of {window} writes")
         return cls(window, generation, zxid, kept_generation, confirmed, count, replies, flags)

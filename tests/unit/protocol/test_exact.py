@@ -49,6 +49,12 @@ def test_terms_that_are_cut_are_not_read(length: int) -> None:
         ExactTerms.read(Reader(TERMS[:length]))
 
 
+@pytest.mark.parametrize("window", ["00000000", "ffffffff"])
+def test_a_window_without_room_for_a_write_is_refused(window: str) -> None:
+    with pytest.raises(DecodeError, match="a window of"):
+        ExactTerms.read(Reader(TERMS[:4] + bytes.fromhex(window) + TERMS[8:]))
+
+
 def test_who_does_not_know_terms_reads_the_response_before_them() -> None:
     writer = BytesWriter()
     response = ConnectResponse(0, 4000, 7, b"p" * 16, False)

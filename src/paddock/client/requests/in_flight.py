@@ -52,7 +52,7 @@ class InFlight:
         "_lost_generation",
         "_settled",
         "_undecided",
-        "_window",
+        "_writes_max",
         "_xid",
         "is_held",
         "sent",
@@ -67,10 +67,10 @@ class InFlight:
         self.sent: deque[PendingRequest[Any]] = deque()
         # The number of the last one that was sent.
         self._xid = last_xid
-        # How many writes are in flight, how many may be (0: any number), and whether the first
-        # unsent request is a write that has to wait for that. The dispatcher counts down.
+        # How many writes are in flight, how many may be, and whether the first unsent request is a
+        # write that has to wait for that. The dispatcher counts down.
         self.writes = 0
-        self._window = 0
+        self._writes_max = _XID_MAX
         self.is_held = False
         # What the last connection has as an exact one: the generation (0: it is not exact), and
         # the epoch of its zxids.
@@ -87,13 +87,13 @@ class InFlight:
         """A number that changes with every answer."""
         return self._xid - len(self.sent)
 
-    def take(self, now: float, is_forced: bool = False) -> bytes:
-        """Move requests of one write in flight; return them encoded.
+    def hold_nothing(self) -> None:
+        """Let more writes be in flight than the window has: they are the last."""
+        self._writes_max = _XID_MAX
 
-        Only if it is forced, more writes than the window has.
-        """
-        unsent, sent, xid, writes = self.unsent, self.sent, self._xid, self.writes
-        writes_max = self._window if self._window and not is_forced else _XID_MAX
+    def take(self, now: float) -> bytes:
+        """Move requests of one write in flight; return them encoded."""
+        unsent, sent, xid = self.unsent, self.sent, self._xid
         self.is_held = False
         frames: list[bytes] = []
         size = 0
@@ -102,11 +102,11 @@ class InFlight:
             if request.future.cancelled():
                 continue
             if not request.is_repeatable:
-                if writes >= writes_max:
+                if self.writes >= self._writes_max:
                     unsent.appendleft(request)
                     self.is_held = True
                     break
-                writes += 1
+                self.writes += 1
             xid = xid + 1 if xid < _XID_MAX else 1
             request.xid = xid
             request.sent_at = now
@@ -115,7 +115,6 @@ class InFlight:
             size += 4 + length
             sent.append(request)
         self._xid = xid
-        self.writes = writes
         return b"".join(frames)
 
     def lose_connection(self, *, was_of_use: bool) -> None:
@@ -160,9 +159,9 @@ class InFlight:
         again.extend(self.unsent)
         self.unsent = again
         self._generation = 0
-        self._window = 0
+        self._writes_max = _XID_MAX
         if terms is not None:
-            self._generation, self._window = terms.generation, terms.window
+            self._generation, self._writes_max = terms.generation, terms.window
             self._epoch = terms.zxid >> _EPOCH_BITS
 
     def deliver(self) -> None:

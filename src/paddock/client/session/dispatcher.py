@@ -147,8 +147,9 @@ class Dispatcher:
         """Write all pending requests, if there is a connection."""
         transport = self.transport
         if transport is not None:
+            self._in_flight.hold_nothing()
             while transport.is_open and self._in_flight.unsent:
-                self._write(transport, is_forced=True)
+                self._write(transport)
 
     def flush(self) -> None:
         """Write once; the rest follows in the next pass of the loop."""
@@ -166,11 +167,11 @@ class Dispatcher:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
-    def _write(self, transport: Transport, is_forced: bool = False) -> None:
+    def _write(self, transport: Transport) -> None:
         now = self._loop.time()
         in_flight = self._in_flight
         before = len(in_flight.sent)
-        requests = in_flight.take(now, is_forced)
+        requests = in_flight.take(now)
         if requests:
             self._sends_bursts = len(in_flight.sent) - before > _FEW
             self._clock.sent_at = now
@@ -223,14 +224,15 @@ class Dispatcher:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 
     def _answer(self, xid: int, zxid: int, code: int) -> None:
-        sent = self._in_flight.sent
+        in_flight = self._in_flight
+        sent = in_flight.sent
         if not sent or sent[0].xid != xid:
             raise RemoteProtocolError(f"a reply to request {xid}, which is not the next")
         if zxid > self.last_zxid:
             self.last_zxid = zxid
         request = sent.popleft()
         if not request.is_repeatable:
-            self._in_flight.writes -= 1
+            in_flight.writes -= 1
         if request.sent_at > self._clock.confirmed_at:
             self._clock.confirmed_at = request.sent_at
         request.answer(code, self._reader)
