@@ -200,7 +200,7 @@ mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated
 
 # Needs root: servers, etcd and clients run in network namespaces. On CI nothing of it is skipped.
 # Histories are kept in build/lab, where `make judge` finds them.
-lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and full disks, judged, and a control: about twenty minutes, with a table of what clients noticed
+lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and full disks, judged, and a control: about ten minutes, with a table of what clients noticed
 	$(PURE) timeout 1800 $(BIN)/python -m pytest -s tests/fault/test_lab.py tests/fault/test_wrong_proxy.py
 
 FILE ?= build/lab/*.history.gz
