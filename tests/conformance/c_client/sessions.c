@@ -167,7 +167,8 @@ CHECK(an_exact_session_goes_on_here_and_there_again) {
     EXPECT(memcmp(id.passwd, id_of(heir).passwd, sizeof id.passwd) == 0);
     EXPECT_NUMBER(ZOK, zoo_set(handle(heir), path, "theirs", 6, 2));
     please("close the relay");
-    please("take the exact session back");
+    const char *outcome = ask("take the exact session back");
     please("open the relay");
+    EXPECT_TEXT("done", outcome);
     await_event(heir, "session expired");
 }
