@@ -92,6 +92,21 @@ def test_what_our_client_asks_with_is_no_password(server: Server) -> None:
         assert payload[37:41] in (b"", b"\0\0\0\1")
 
 
+@pytest.mark.parametrize(("read_only", "length"), [(False, 37), (None, 36)])
+def test_others_are_answered_as_always_also_of_a_session_that_was_asked_for_so(
+    server: Server, connect: Connect, base: str, read_only: bool | None, length: int
+) -> None:
+    with Connection(server.address) as owner:
+        owner.send_frame(connect_body(password=b"Paddock/exact/01"))
+        opened = decode_connect(owner.read_frame()[:37])
+        for session_id, password in ((0, bytes(16)), (opened.session_id, opened.password)):
+            other = connect(session_id=session_id, password=password, read_only=read_only)
+            expected = ConnectReply(0, 30_000, other.session_id, other.password, read_only, length)
+            assert other.handshake == expected
+            assert session_id in (0, other.session_id)
+            assert other.call(rq.set_data(base, b"x")).err == Code.OK
+
+
 @pytest.mark.parametrize("protocol", [0, 1, -1, 1 << 30])
 def test_the_protocol_version_does_not_matter(server: Server, protocol: int) -> None:
     client = Client(server.address, connect_body(protocol=protocol))

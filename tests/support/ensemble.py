@@ -19,7 +19,7 @@ _SYNC_TICKS: Final = 15
 _NOTIFICATION_MS_MAX: Final = 1000
 
 # A kill of a process loses nothing that was written, so there is no need to wait for the disk.
-_OPTIONS: Final = Options(durable=False)
+ENSEMBLE_OPTIONS: Final = Options(durable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,9 @@ class ApacheEnsemble(Ensemble):
     # may live on without the thread that writes its log (ZOOKEEPER-4409).
     restarts_stuck = True
 
-    def __init__(self, options: Options = _OPTIONS, *, has_read_only_mode: bool = False) -> None:
+    def __init__(
+        self, options: Options = ENSEMBLE_OPTIONS, *, has_read_only_mode: bool = False
+    ) -> None:
         super().__init__()
         ports = choose_ports()
         self.members = [

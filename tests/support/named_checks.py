@@ -2,7 +2,8 @@
 
 The line is `ok NAME` or `failed NAME: why`. The names are read from the program's source, so that
 there is a test for each of them, also for one that the program forgets to run. A check that needs
-something done to the server asks for it with a line `please WHAT` and goes on when it reads `done`.
+something done to the server asks for it with a line `please WHAT`, and goes on when it reads `done`
+or an answer.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Report:
     outcomes: dict[str, str] = field(default_factory=dict)
     #: Everything else, for the reader of a failure.
     noise: list[str] = field(default_factory=list)
+    #: What was answered to its handshakes, for those who ask.
+    handshakes: list[bytes] = field(default_factory=list)
 
     def demand(self, name: str) -> None:
         """Fail unless the check ran and all was well."""
@@ -50,7 +53,7 @@ def names(sources: Iterable[Path], pattern: str) -> list[str]:
     ]
 
 
-def run(command: Sequence[str | Path], requests: Mapping[str, Callable[[], None]]) -> Report:
+def run(command: Sequence[str | Path], requests: Mapping[str, Callable[[], str | None]]) -> Report:
     """Run the program to its end, and do what it asks for."""
     report = Report()
     with subprocess.Popen(
@@ -72,10 +75,10 @@ def run(command: Sequence[str | Path], requests: Mapping[str, Callable[[], None]
                     kind, name, why = outcome.groups()
                     report.outcomes[name] = "" if kind == "ok" else why or "no reason was given"
                 elif line.startswith(_REQUEST):
-                    requests[line.removeprefix(_REQUEST)]()
+                    answer = requests[line.removeprefix(_REQUEST)]() or "done"
                     # A program that has died meanwhile is told by the checks that did not run.
                     with contextlib.suppress(BrokenPipeError):
-                        program.stdin.write("done\n")
+                        program.stdin.write(f"{answer}\n")
                         program.stdin.flush()
                 else:
                     report.noise.append(line)

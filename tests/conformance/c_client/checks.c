@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEADLINE_S = 60, EVENT_DEADLINE_S = 30, CHECKS_MAX = 100, EVENTS_MAX = 1000 };
+enum { DEADLINE_S = 60, EVENT_DEADLINE_S = 30, CHECKS_MAX = 100, EVENTS_MAX = 1000, ANSWER_MAX = 1000 };
 
 static struct {
     const char *name;
@@ -147,6 +147,10 @@ struct session *start_session(const char *chroot, const clientid_t *id) {
     return start(text("%s%s", direct_address, chroot ? chroot : ""), id);
 }
 
+struct session *start_relayed_session(const clientid_t *id) {
+    return start(relayed_address, id);
+}
+
 static struct session *connected(struct session *session) {
     EXPECT_EVENT(session, "session connected");
     return session;
@@ -209,13 +213,23 @@ char *create(struct session *session, const char *name) {
     return path;
 }
 
-void please(const char *request) {
+char *ask(const char *request) {
     printf("please %s\n", request);
     fflush(stdout);
-    char byte;
-    do
-        EXPECT(read(STDIN_FILENO, &byte, 1) == 1);
-    while (byte != '\n');
+    char *answer = calloc(1, ANSWER_MAX + 1);
+    if (!answer)
+        abort();
+    for (int length = 0;; length++) {
+        EXPECT(length < ANSWER_MAX && read(STDIN_FILENO, answer + length, 1) == 1);
+        if (answer[length] == '\n') {
+            answer[length] = 0;
+            return answer;
+        }
+    }
+}
+
+void please(const char *request) {
+    EXPECT_TEXT("done", ask(request));
 }
 
 static void run(int number) {

@@ -43,6 +43,7 @@ struct session *open_relayed_session(void);
 
 /* A session below a chroot, with an id, or neither (NULL); not waited for. */
 struct session *start_session(const char *chroot, const clientid_t *id);
+struct session *start_relayed_session(const clientid_t *id);
 
 zhandle_t *handle(struct session *session);
 void close_session(struct session *session);
@@ -68,7 +69,8 @@ char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Creates a node that anybody may use; returns its path. */
 char *create(struct session *session, const char *name);
 
-/* Ask whoever runs this program, and wait until it is done. */
+/* Ask whoever runs this program, and wait until it is done, or for the answer. */
 void please(const char *request);
+char *ask(const char *request);
 
 #endif

@@ -1,6 +1,7 @@
 /* Sessions and identities: what outlives a connection, and what does not. */
 #include "checks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int64_t owner(struct session *session, const char *path) {
@@ -144,4 +145,30 @@ CHECK(a_session_outlives_the_server) {
     EXPECT_NUMBER(id, owner(session, at("mine")));
     create(open_session(), "a");
     EXPECT_EVENT(session, text("created %s", at("a")));
+}
+
+/* A session that another kind of client has opened; a reply to that client is lost. */
+CHECK(an_exact_session_goes_on_here_and_there_again) {
+    unsigned long long number;
+    char password[33], path[64];
+    char *handed = ask("hand over an exact session");
+    EXPECT_NUMBER(3, sscanf(handed, "%llx %32s %63s", &number, password, path));
+    clientid_t id = {(int64_t)number, {0}};
+    for (size_t i = 0; i < sizeof id.passwd; i++)
+        EXPECT_NUMBER(1, sscanf(password + 2 * i, "%2hhx", (unsigned char *)&id.passwd[i]));
+    struct session *heir = start_relayed_session(&id);
+    EXPECT_EVENT(heir, "session connected");
+    EXPECT_NUMBER(id.client_id, id_of(heir).client_id);
+    EXPECT_NUMBER(id.client_id, owner(heir, path));
+    EXPECT_NUMBER(ZOK, zoo_set(handle(heir), path, "once", 4, 1));
+    please("cut the relay");
+    await_event(heir, "session connected");
+    EXPECT_NUMBER(id.client_id, id_of(heir).client_id);
+    EXPECT(memcmp(id.passwd, id_of(heir).passwd, sizeof id.passwd) == 0);
+    EXPECT_NUMBER(ZOK, zoo_set(handle(heir), path, "theirs", 6, 2));
+    please("close the relay");
+    const char *outcome = ask("take the exact session back");
+    please("open the relay");
+    EXPECT_TEXT("done", outcome);
+    await_event(heir, "session expired");
 }

@@ -7,6 +7,6 @@ import java.lang.annotation.Target;
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.METHOD)
 @interface Check {
-    /** True if the check may not run beside others, because it stops the server. */
+    /** True if the check may not run beside others: it asks for something, such as a restart. */
     boolean alone() default false;
 }

@@ -41,6 +41,7 @@ public final class Checks {
                     new TransactionChecks(),
                     new WatchChecks(),
                     new SessionChecks(),
+                    new ExactChecks(),
                     new ClientChecks(),
                     new ClientWatchChecks());
 

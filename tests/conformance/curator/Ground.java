@@ -156,9 +156,19 @@ final class Ground implements AutoCloseable {
 
     /** Asks whoever started this program to restart the server, and waits until it serves. */
     void restartServer() throws IOException {
-        System.out.println("please restart the server");
+        please("restart the server");
+    }
+
+    /** Asks whoever started this program for something, and waits until it is done. */
+    void please(String request) throws IOException {
+        Expect.equal("done", ask(request));
+    }
+
+    /** The same, for something that is answered; only from checks that run alone. */
+    String ask(String request) throws IOException {
+        System.out.println("please " + request);
         System.out.flush();
-        Expect.equal("done", ANSWERS.readLine());
+        return ANSWERS.readLine();
     }
 
     @Override

@@ -9,8 +9,9 @@ time; also after a connection without any reply: a server that accepts and drops
 cause a busy loop.
 
 A new session may be asked for as an exact one, with a password that upstream ignores. A service
-that does not may end the connection. So may any other one, for a while: a host is asked for an
-ordinary session when it has ended two handshakes in a row.
+that does not ignore it refuses us. So does any other one that is out of service, and both look the
+same. So a host that has refused twice is asked for an ordinary session; and if it grants one, for
+an exact one once more. Only who refuses that, too, is asked for an ordinary session to keep.
 
 A server that has lost its peers may serve reads. A session that is attached to one looks for a
 read-write server: it sends all servers the four-letter word `isro`, in turn, with growing pauses.
@@ -53,7 +54,7 @@ _ATTEMPTS_MIN: Final = 3
 _FIRST_PAUSE: Final = 0.1
 _PAUSES_MIN: Final = 4
 _ANSWER_SECONDS: Final = 1.0
-# How many handshakes that ask for an exact session a host may end before it is asked plainly.
+# How often a host may refuse an exact session before it is asked for an ordinary one.
 _REFUSALS_MAX: Final = 2
 
 
@@ -91,7 +92,7 @@ class Reconnector:
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
         self._failures: dict[Host, str] = {}
-        # How many handshakes in a row a host has ended that asked for an exact session.
+        # How often a host has refused an exact session since it was asked for an ordinary one.
         self._refusals: dict[Host, int] = {}
 
     async def attach(self, last_zxid: int, session_timeout: float) -> Attachment:
@@ -101,26 +102,11 @@ class Reconnector:
         our SASL credentials.
         """
 
-        async def introduce(transport: Transport) -> Attachment:
-            asked_at = self._loop.time()
-            plainly = self._refusals.get(host, 0) == _REFUSALS_MAX
-            request = self._credentials.request(last_zxid, plainly=plainly)
-            try:
-                reply, terms = await perform_handshake(transport, request)
-            except (OSError, RemoteProtocolError):
-                if self._credentials.asks_exact:
-                    self._refusals[host] = 0 if plainly else self._refusals.get(host, 0) + 1
-                raise
-            self._credentials.check(reply)
-            if self._sasl is not None and not self._credentials.is_refused(reply):
-                await authenticate(transport, self._sasl)
-            return Attachment(transport, reply, terms, asked_at)
-
         limit = max(session_timeout / max(len(self._hosts), _ATTEMPTS_MIN), _ATTEMPT_SECONDS_MIN)
         while True:
             host = self._hosts.take()
             try:
-                found = await self._connector.reach(host, introduce, limit)
+                found = await self._ask(host, last_zxid, limit)
             except UnreachableError as error:
                 self._failures[host] = str(error)
                 logger.debug("session 0x%x: %s: %s", self._credentials.id, host, error)
@@ -129,6 +115,47 @@ class Reconnector:
                 return found
             if self._hosts.is_round_over():
                 await asyncio.sleep(self._backoff.next())
+
+    async def _ask(self, host: Host, last_zxid: int, limit: float) -> Attachment:
+        """Ask a host for our session, or for a new one. Raises UnreachableError."""
+        if not self._credentials.asks_exact or self._refusals.get(host, 0) < _REFUSALS_MAX:
+            return await self._reach(host, last_zxid, limit)
+        deadline = self._loop.time() + limit
+        del self._refusals[host]
+        served = await self._reach(host, last_zxid, limit, plainly=True)
+        # This session is left to its timeout. Its connection may be the last one that we can have.
+        served.transport.abort()
+        try:
+            return await self._reach(host, last_zxid, deadline - self._loop.time())
+        except UnreachableError:
+            left = deadline - self._loop.time()
+            found = await self._reach(host, last_zxid, left, plainly=True)
+        logger.info("%s refuses exact sessions: ours is an ordinary one", host)
+        return found
+
+    async def _reach(
+        self, host: Host, last_zxid: int, limit: float, *, plainly: bool = False
+    ) -> Attachment:
+        """Connect to a host and shake hands; `plainly`, a new session is an ordinary one."""
+        request = self._credentials.request(last_zxid, plainly=plainly)
+        asks_exact = self._credentials.asks_exact and not plainly
+
+        async def introduce(transport: Transport) -> Attachment:
+            asked_at = self._loop.time()
+            try:
+                reply, terms = await perform_handshake(transport, request)
+                if asks_exact and reply.timeout_ms <= 0:
+                    raise RemoteProtocolError("it refused to open a session")
+            except (OSError, RemoteProtocolError):
+                if asks_exact:
+                    self._refusals[host] = self._refusals.get(host, 0) + 1
+                raise
+            self._credentials.check(reply)
+            if self._sasl is not None and not self._credentials.is_refused(reply):
+                await authenticate(transport, self._sasl)
+            return Attachment(transport, reply, terms, asked_at)
+
+        return await self._connector.reach(host, introduce, limit)
 
     async def pause_after(self, *, was_of_use: bool) -> None:
         """Wait as long as we should when a connection is lost."""

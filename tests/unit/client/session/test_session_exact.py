@@ -20,13 +20,11 @@ from paddock import (
 from paddock.client.states import Event, EventType
 from paddock.errors import NoAuthError
 from paddock.protocol.exact import ASKS_EXACT
-from paddock.protocol.jute import Reader
-from paddock.protocol.records import ConnectRequest
 from paddock.state.kept_replies import SESSION_BYTES_MAX, WINDOW
 from paddock.testing import CutPoint, EmbeddedServer, FaultProxy, at_every_cut, run_virtually
 from paddock.testing.cuts import Cut
 from paddock.testing.faults import Direction
-from tests.support.scripted import ScriptedServer, Talk, handshake_reply
+from tests.support.scripted import ScriptedServer, Talk
 
 EVERY_CUT = (Cut.BEFORE, Cut.AFTER, Cut.WITHIN)
 
@@ -188,25 +186,6 @@ def test_a_service_without_exact_sessions_gives_an_ordinary_one() -> None:
         async with ScriptedServer(lead) as server, exact(server.hosts) as client:
             assert not client.is_exact
             assert await client.exists("/") is not None
-
-    run_virtually(main())
-
-
-def test_a_server_that_ends_such_a_handshake_twice_is_asked_plainly() -> None:
-    async def main() -> None:
-        passwords: list[bytes | None] = []
-
-        async def lead(talk: Talk) -> None:
-            request = ConnectRequest.read(Reader(await talk.hear()))
-            passwords.append(request.password)
-            if request.password == ASKS_EXACT:
-                return
-            talk.say(handshake_reply(7, 10_000, b"p" * 16))
-            await talk.serve()
-
-        async with ScriptedServer(lead) as server, exact(server.hosts) as client:
-            assert not client.is_exact
-            assert passwords == [ASKS_EXACT, ASKS_EXACT, bytes(16)]
 
     run_virtually(main())
 
