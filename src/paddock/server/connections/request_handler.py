@@ -309,13 +309,11 @@ class RequestHandler(Submitter):
         self._turn_end = self._turns.end()
         self._until_look = _REQUESTS_A_LOOK
 
-    def _count_request(self) -> None:
+    def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
-        self._until_look -= 1
-        if self._until_look <= 0:
-            self._until_look = _REQUESTS_A_LOOK
-            if self._turns.is_over(self._turn_end):
-                self._end_turn()
+        self._until_look = _REQUESTS_A_LOOK
+        if self._turns.is_over(self._turn_end):
+            self._end_turn()
 
     def _end_turn(self) -> None:
         """Let others be served before more of this client is."""
@@ -343,7 +341,9 @@ class RequestHandler(Submitter):
             )
             self._close()
             return
-        self._count_request()
+        self._until_look -= 1
+        if self._until_look <= 0:
+            self._look_at_clock()
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
@@ -416,7 +416,9 @@ class RequestHandler(Submitter):
     def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
         rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
         if rejection is not None:
-            self._count_request()
+            self._until_look -= 1
+            if self._until_look <= 0:
+                self._look_at_clock()
             code, is_final = rejection
             kind, xid = FINAL if is_final else READY, read_i32_be(frame, 0)
             self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
