@@ -115,8 +115,10 @@ def with_kazoo(hosts: str, base: str, op: str, window: int, meter: Meter) -> Non
         client.close()
 
 
-async def with_paddock(hosts: str, base: str, op: str, window: int, meter: Meter) -> None:
-    async with paddock.connect(hosts, session_timeout=SESSION_TIMEOUT_S) as client:
+async def with_paddock(
+    hosts: str, base: str, op: str, window: int, meter: Meter, *, exact: bool = True
+) -> None:
+    async with paddock.connect(hosts, session_timeout=SESSION_TIMEOUT_S, exact=exact) as client:
         call = _calls(client, base)[op]
         flight = deque(call() for _ in range(window))
         while meter.wants_more():
@@ -127,7 +129,7 @@ async def with_paddock(hosts: str, base: str, op: str, window: int, meter: Meter
 
 
 def with_paddock_sync(hosts: str, base: str, op: str, meter: Meter) -> None:
-    with paddock.sync.connect(hosts, session_timeout=SESSION_TIMEOUT_S) as client:
+    with paddock.sync.connect(hosts, session_timeout=SESSION_TIMEOUT_S, exact=True) as client:
         call = _calls(client, base)[op]
         while meter.wants_more():
             call()
@@ -156,7 +158,8 @@ def main() -> int:
     elif name == clients.PLAIN:
         asyncio.run(with_paddock(hosts, base, op, int(window), meter))
     else:
-        paddock.run(with_paddock(hosts, base, op, int(window), meter))
+        exact = name != clients.ORDINARY
+        paddock.run(with_paddock(hosts, base, op, int(window), meter, exact=exact))
     asyncio.run(clean_up(hosts, base))
     print(json.dumps(asdict(meter.result())))
     return 0

@@ -58,7 +58,7 @@ def tasks(servers: list[str]) -> list[RecipeTask]:
 _TIMES_KAZOO: Final = {"lock": 3.0, "take": 2.0, "pass": 2.0, "elect": 1.0}
 _AIMS: Final = {"lock": 5.0}
 NEEDS: Final = tuple(
-    Need(PADDOCK, task, times_kazoo=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
+    Need(PADDOCK, task, times=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
     for task in tasks(["apache"])
     if task.op in _TIMES_KAZOO
 )

@@ -31,6 +31,7 @@ class Figure(StrEnum):
     IDLE_SESSION = "idle session"
     IDLE_GROWTH = "growth of idle sessions"
     SESSION_END = "end of a session"
+    KEPT_REPLIES = "replies kept"
     CLUSTER_SETS = "sets of three servers"
     CLUSTER_SETS_ALONE = "sets of three servers, w1"
     CLUSTER_SPREAD_SETS = "sets over three servers"

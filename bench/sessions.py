@@ -1,22 +1,27 @@
-"""Many sessions: the memory of idle ones, and the pause for others when a large one ends."""
+"""Many sessions: the memory of idle and exact ones, and the pause when a large one ends."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from bench import servers, zkload
+from bench import clients, exact_load, servers, zkload
 from bench.results import Figure
 from bench.servers import BenchError, running
 from bench.stage import Stage
 from bench.zkload import Cell
+from paddock.state.kept_replies import WINDOW
 
 SESSIONS: Final = 10_000
 EPHEMERALS: Final = 50_000
 
 
 def measure(stage: Stage) -> None:
-    """Hold idle sessions on both servers, then end one with many ephemeral nodes."""
+    """Hold idle sessions on both servers, then end one with many ephemeral nodes.
+
+    Then have exact sessions fill their windows, which only Paddock has.
+    """
     _idle(stage)
     _end(stage)
+    _fill_windows(stage)
 
 
 def _idle(stage: Stage) -> None:
@@ -67,3 +72,20 @@ def _end(stage: Stage) -> None:
                     waits_ms.setdefault(name, []).append(during)
     title = f"longest wait of others while a session with {count:,} ephemerals ends, ms"
     stage.note(Figure.SESSION_END, title, waits_ms)
+
+
+def _fill_windows(stage: Stage) -> None:
+    """Measure what replies take that are kept for exact sessions, beside what ordinary ones do."""
+    sessions = SESSIONS // 10 if stage.chosen.quick else SESSIONS
+    server = stage.new_servers("windows")["paddock"]
+    servers.configure(server.folder, server.port, maxSessionTimeout=exact_load.TIMEOUT_MS)
+    rss_mib = []
+    with running(server):
+        # The first write of a session keeps one reply: what else it takes, it takes without it.
+        for writes in (1, WINDOW):
+            command = ["bench.exact_load", str(server.port), str(sessions), str(writes)]
+            before = server.rss_mib
+            clients.output_of(command, f"{sessions:,} exact sessions", 600)
+            rss_mib.append(server.rss_mib - before)
+    title = f"replies kept for {sessions:,} exact sessions with {WINDOW} writes each, MiB"
+    stage.note(Figure.KEPT_REPLIES, title, {"paddock": [rss_mib[1] - rss_mib[0]]})

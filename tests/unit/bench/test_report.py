@@ -8,7 +8,19 @@ import pytest
 
 from bench import recipes
 from bench.client_load import Meter
-from bench.clients import BLOCKING, KAZOO, NEEDS, PADDOCK, Need, Run, Task, read_run, tasks
+from bench.clients import (
+    BLOCKING,
+    CLIENTS,
+    KAZOO,
+    NEEDS,
+    ORDINARY,
+    PADDOCK,
+    Need,
+    Run,
+    Task,
+    read_run,
+    tasks,
+)
 from bench.matrix import SPREAD_KEYS, cells
 from bench.recipes import Growth, Line, RecipeTask
 from bench.report import as_markdown
@@ -96,7 +108,16 @@ def test_every_client_has_every_operation_and_the_blocking_one_no_window() -> No
     assert len(asked) == len(set(asked)) == 2 * 3 * 2
     assert all((BLOCKING in task.clients) == (task.window == 1) for task in asked)
     assert all({KAZOO, PADDOCK} < {*task.clients} for task in asked)
-    assert {need.job for need in NEEDS} < {*asked}
+    assert all({*task.clients} <= {*CLIENTS} for task in asked)
+    assert all(need.client in need.job.clients for need in NEEDS)
+    assert all(need.than in need.job.clients for need in NEEDS if need.times is not None)
+    assert {need.job for need in NEEDS} <= {*asked}
+
+
+def test_a_need_may_be_held_against_an_ordinary_session() -> None:
+    task = Task("paddock", "set", 1000)
+    runs = {PADDOCK: [Run(97, 1, 1)], ORDINARY: [Run(100, 1, 1)], KAZOO: [Run(1, 1, 1)]}
+    assert Need(PADDOCK, task, 0.95, ORDINARY).got({task: runs}) == 0.97
 
 
 def test_a_need_is_held_against_kazoo_by_medians() -> None:
@@ -118,7 +139,7 @@ def test_a_need_is_held_against_kazoo_by_medians() -> None:
 
 def test_a_need_that_was_not_measured_is_neither_held_nor_missed() -> None:
     task = Task("paddock", "get", 1000)
-    need = Need(PADDOCK, task, times_kazoo=4)
+    need = Need(PADDOCK, task, times=4)
     assert need.got({task: {PADDOCK: [Run(9, 1, 1)], KAZOO: []}}) is None
     assert need.got({}) is None
 
@@ -164,7 +185,7 @@ def test_every_recipe_is_measured_beside_kazoos_and_only_its_plain_queue_is_for_
     assert all({KAZOO, PADDOCK, BLOCKING} < {*task.clients} for task in asked)
     for task in asked:
         assert (recipes.KAZOO_QUEUE in task.clients) == (task.op in recipes.QUEUE_OPS)
-    needed = {(need.job, need.times_kazoo) for need in recipes.NEEDS}
+    needed = {(need.job, need.times) for need in recipes.NEEDS}
     assert (RecipeTask("apache", "lock", 1), 3) in needed
     assert (RecipeTask("apache", "lock", 10), 3) in needed
     assert (RecipeTask("apache", "take", 10), 2) in needed
