@@ -178,7 +178,7 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         _client(number, random.Random(f"{seed} client {number}"), end, delay_max * _DELAYS_MIN)
         for number in range(1, draw.randint(2, 5) + 1)
     )
-    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
+    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, clients, end)
     if servers > 1:
         faults += _restoration(random.Random(f"{seed} restoration"), end)
     return Plan(
@@ -213,7 +213,7 @@ def _client(number: int, draw: random.Random, end: float, timeout_min: float) ->
                 # Another one is there at once, perhaps before somebody notices.
                 wishes.append(Wish("create", wish.path, wish.data, flags=4))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    timeout = max(timeout_min, draw.choice((1.0, 2.0, 4.0, 8.0, 15.0)))
+    timeout = max(timeout_min, draw.choice((1.0, 1.0, 2.0, 4.0, 8.0, 15.0)))
     return ClientPlan(name, kind, timeout, tuple(bursts), waits=draw.random() < 0.5)
 
 
@@ -262,24 +262,26 @@ def _step(draw: random.Random, mark: str) -> Wish:
     return Wish(name, path, mark, version, flags)
 
 
-def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
+def _faults(
+    draw: random.Random, servers: int, clients: tuple[ClientPlan, ...], end: float
+) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for _ in range(draw.choice((0, 0, *range(1, 11)))):
         kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
         spans = _LONG if kind in _OF_LEASES and servers > 1 else _SPANS
-        fault = Fault(
-            round(draw.uniform(1, end), 4),
-            kind,
-            draw.randint(1, clients if of_clients else servers),
-            round(draw.choice(spans) * draw.uniform(0.5, 1.5), 4),
-            round(draw.random(), 4),
-        )
+        target = draw.randint(1, len(clients) if of_clients else servers)
+        seconds = draw.choice(spans) * draw.uniform(0.5, 1.5)
+        if kind in (PART, PAUSE_CLIENT) and draw.random() < 0.5:
+            # It comes back about when its session ends.
+            seconds = clients[target - 1].timeout * draw.uniform(0.8, 1.3)
+        at = round(draw.uniform(1, end), 4)
+        fault = Fault(at, kind, target, round(seconds, 4), round(draw.random(), 4))
         found.append(fault)
         if not of_clients and draw.random() < 0.3:
             # A client that has to go elsewhere just then.
             at = fault.at + draw.uniform(0, 3)
-            found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+            found.append(Fault(round(at, 4), CUT, draw.randint(1, len(clients)), 0.0, 0.5))
         if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
             # Troubles do not come alone.
             at = fault.at + draw.uniform(0, fault.seconds)
@@ -293,7 +295,7 @@ def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tupl
             at = fault.at + draw.uniform(0, 8)
             gone = draw.choice((KILL_CLIENT, PAUSE_CLIENT, PART))
             seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
-            found.append(Fault(round(at, 4), gone, draw.randint(1, clients), seconds, 0.5))
+            found.append(Fault(round(at, 4), gone, draw.randint(1, len(clients)), seconds, 0.5))
     return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))
 
 
