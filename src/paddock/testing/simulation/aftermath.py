@@ -15,7 +15,7 @@ from paddock.protocol import opcodes
 from paddock.testing.simulation.history import EXPIRED, OPENED
 from paddock.testing.simulation.judge import Verdict
 
-GONE_SECONDS: Final = 25.0
+GONE_SECONDS: Final = 38.0
 """How long a session may outlive its client: the longest timeout, a lease, and some patience."""
 
 

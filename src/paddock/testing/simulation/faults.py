@@ -176,6 +176,9 @@ class Faults:
         elif fault.kind == p.MUTE:
             link.cut_replies()
             self._lasts(fault, self._in_etcd(link.heal))
+        elif fault.kind == p.GAG:
+            link.cut_requests()
+            self._lasts(fault, self._in_etcd(link.heal))
         elif fault.kind == p.LAG:
             link.delay_s = _LAG_SECONDS * fault.value
             self._lasts(fault, lambda: setattr(link, "delay_s", 0.0))

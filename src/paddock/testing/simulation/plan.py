@@ -28,6 +28,7 @@ JUMP: Final = "set the time of day"
 
 UNLINK: Final = "cut a server off etcd"
 MUTE: Final = "lose etcd's replies to a server"
+GAG: Final = "lose a server's requests to etcd"
 LAG: Final = "slow a server's link to etcd"
 DEAF: Final = "silence a server's watch"
 BREAK: Final = "break a server's watch"
@@ -47,13 +48,13 @@ _ANY_FAULTS: Final = (
 )  # fmt: skip
 SINGLE_FAULTS: Final = (*_ANY_FAULTS, POWER, FULL, FAIL, FAIL, SLOW)
 CLUSTER_FAULTS: Final = (
-    *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT, NOSPACE,
-    ROUGH, HOARD, CLONE,
+    *_ANY_FAULTS, PAUSE, UNLINK, UNLINK, MUTE, GAG, LAG, LAG, DEAF, BREAK, ELECT, QUORUM, COMPACT,
+    NOSPACE, ROUGH, HOARD, CLONE,
 )  # fmt: skip
 # How long faults last, in seconds, with some variation; and those that may end a lease.
 _SPANS: Final = (0.05, 0.5, 2.0, 6.0, 12.0)
 _LONG: Final = (0.5, 4.0, 5.0, 8.0, 14.0)
-_OF_LEASES: Final = (UNLINK, MUTE, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
+_OF_LEASES: Final = (UNLINK, MUTE, GAG, LAG, PAUSE, QUORUM, NOSPACE, HOARD)
 
 # How many delays of the network a session timeout has at least: with fewer, no client could live.
 _DELAYS_MIN: Final = 20.0
@@ -103,6 +104,8 @@ class ClientPlan:
     bursts: tuple[Burst, ...]
     # How fast its clock runs.
     rate: float = 1.0
+    # Whether it waits for the outcomes of a burst before the next, if it is a raw one.
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         _client(number, random.Random(f"{seed} client {number}"), end, delay_max * _DELAYS_MIN)
         for number in range(1, draw.randint(2, 5) + 1)
     )
-    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, len(clients), end)
+    faults = _faults(random.Random(f"{seed} faults {servers}"), servers, clients, end)
     if servers > 1:
         faults += _restoration(random.Random(f"{seed} restoration"), end)
     return Plan(
@@ -187,7 +190,7 @@ def make_plan(seed: int, servers: int = 1) -> Plan:
         delay_max=delay_max,
         sync_max=draw.choice((0.001, 0.02, 0.2)),
         roughness=draw.choice((0.0, 0.0, 0.2, 1.0)) if servers > 1 else 0.0,
-        rates=tuple(draw.choice((1.0, 1.0, 1.1, 0.9)) for _ in range(servers)),
+        rates=tuple(draw.choice((1.0, 1.1, 0.9)) for _ in range(servers)),
     )
 
 
@@ -210,8 +213,8 @@ def _client(number: int, draw: random.Random, end: float, timeout_min: float) ->
                 # Another one is there at once, perhaps before somebody notices.
                 wishes.append(Wish("create", wish.path, wish.data, flags=4))
         bursts.append(Burst(round(pause, 4), tuple(wishes)))
-    timeout = max(timeout_min, draw.choice((1.0, 2.0, 4.0, 8.0)))
-    return ClientPlan(name, kind, timeout, tuple(bursts))
+    timeout = max(timeout_min, draw.choice((1.0, 1.0, 2.0, 4.0, 8.0, 15.0)))
+    return ClientPlan(name, kind, timeout, tuple(bursts), waits=draw.random() < 0.5)
 
 
 def _wish(draw: random.Random, mark: str) -> Wish:
@@ -259,28 +262,31 @@ def _step(draw: random.Random, mark: str) -> Wish:
     return Wish(name, path, mark, version, flags)
 
 
-def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tuple[Fault, ...]:
+def _faults(
+    draw: random.Random, servers: int, clients: tuple[ClientPlan, ...], end: float
+) -> tuple[Fault, ...]:
     found: list[Fault] = []
     for _ in range(draw.choice((0, 0, *range(1, 11)))):
         kind = draw.choice(SINGLE_FAULTS if servers == 1 else CLUSTER_FAULTS)
         of_clients = kind in (PART, PAUSE_CLIENT, KILL_CLIENT, CUT_REPLIES, CUT)
         spans = _LONG if kind in _OF_LEASES and servers > 1 else _SPANS
-        fault = Fault(
-            round(draw.uniform(1, end), 4),
-            kind,
-            draw.randint(1, clients if of_clients else servers),
-            round(draw.choice(spans) * draw.uniform(0.5, 1.5), 4),
-            round(draw.random(), 4),
-        )
+        target = draw.randint(1, len(clients) if of_clients else servers)
+        seconds = draw.choice(spans) * draw.uniform(0.5, 1.5)
+        if kind in (PART, PAUSE_CLIENT) and draw.random() < 0.5:
+            # It comes back about when its session ends.
+            seconds = clients[target - 1].timeout * draw.uniform(0.8, 1.3)
+        at = round(draw.uniform(1, end), 4)
+        fault = Fault(at, kind, target, round(seconds, 4), round(draw.random(), 4))
         found.append(fault)
         if not of_clients and draw.random() < 0.3:
             # A client that has to go elsewhere just then.
             at = fault.at + draw.uniform(0, 3)
-            found.append(Fault(round(at, 4), CUT, draw.randint(1, clients), 0.0, 0.5))
+            found.append(Fault(round(at, 4), CUT, draw.randint(1, len(clients)), 0.0, 0.5))
         if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
             # Troubles do not come alone.
             at = fault.at + draw.uniform(0, fault.seconds)
-            again = draw.choice(_OF_LEASES)
+            # What is slow breaks: what has been sent comes late, and is the last for long.
+            again = draw.choice((UNLINK, GAG) if kind == LAG else _OF_LEASES)
             seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
             value = round(draw.random(), 4)
             found.append(Fault(round(at, 4), again, fault.target, seconds, value))
@@ -289,7 +295,7 @@ def _faults(draw: random.Random, servers: int, clients: int, end: float) -> tupl
             at = fault.at + draw.uniform(0, 8)
             gone = draw.choice((KILL_CLIENT, PAUSE_CLIENT, PART))
             seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
-            found.append(Fault(round(at, 4), gone, draw.randint(1, clients), seconds, 0.5))
+            found.append(Fault(round(at, 4), gone, draw.randint(1, len(clients)), seconds, 0.5))
     return tuple(sorted((fault for fault in found if fault.at < end), key=lambda one: one.at))
 
 

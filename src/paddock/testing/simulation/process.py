@@ -103,7 +103,7 @@ class ProcessLoop(Scheduled):
     def resume(self) -> None:
         self.is_paused = False
         stalled, self._stalled = self._stalled, []
-        if int(self._world.now * 1e6) % 2:
+        if self._random.random() < 0.5:
             # Some loops look at their sockets first, and then at their timers.
             stalled.sort(key=lambda call: call._when > 0)
         for call in stalled:

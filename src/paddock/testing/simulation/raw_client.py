@@ -119,9 +119,11 @@ class RawClient:
         """Carry out the plan, whatever comes of the calls."""
         for burst in self._plan.bursts:
             await self.carry_out(burst)
+        if self._link is not None:
+            await self._link.settled()
 
     async def carry_out(self, burst: Burst) -> None:
-        """Issue some calls after their pause, and wait for their outcomes."""
+        """Issue some calls after their pause; most clients wait for their outcomes."""
         await self._idle(burst.pause)
         await self._issue(burst)
 
@@ -147,8 +149,10 @@ class RawClient:
                 link = await self._connected()
             else:
                 self._send(link, wish)
-        await link.settled()
-        if any(wish.name == "close" for wish in burst.wishes):
+        closes = any(wish.name == "close" for wish in burst.wishes)
+        if self._plan.waits or closes:
+            await link.settled()
+        if closes:
             self._begin_anew()
             link.close()
 

@@ -36,6 +36,8 @@ _EPOCH_MS: Final = 1_700_000_000_000
 TICK_MS: Final = 500
 _REAP_MS: Final = 1_000
 LEASE_SECONDS: Final = ServerConfig(tick_time_ms=TICK_MS).lease_seconds
+# Some clients wait for longer than a lease for a server that is silent.
+_SESSION_TIMEOUT_MAX_MS: Final = 15_000
 # How long it takes until a server that has ended by itself is started again.
 _RESTART_SECONDS: Final = 2.0
 _SNAPSHOT_EVERY: Final = 100
@@ -231,6 +233,7 @@ class SingleMachine(Machine):
             host=self.host,
             port=PORT,
             tick_time_ms=TICK_MS,
+            max_session_timeout_ms=_SESSION_TIMEOUT_MAX_MS,
             container_check_interval_ms=_REAP_MS,
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
@@ -281,6 +284,7 @@ class MemberMachine(Machine):
             host=self.host,
             port=PORT,
             tick_time_ms=TICK_MS,
+            max_session_timeout_ms=_SESSION_TIMEOUT_MAX_MS,
             container_check_interval_ms=_REAP_MS,
             shared_log=LogUrl(("etcd:2379",), "model"),
             data_directory=self._folder,

@@ -35,8 +35,8 @@ class Link:
         self.streams: list[Stream] = []
         self._requests_cut = False
         self._replies_cut = False
-        # When the replies were cut.
-        self.cut_at = 0.0
+        # When it was cut.
+        self._cut_at = 0.0
 
     @property
     def is_cut(self) -> bool:
@@ -48,16 +48,27 @@ class Link:
         """Whether nothing comes back."""
         return self._replies_cut
 
+    @property
+    def breaks_at(self) -> float | None:
+        """When its streams break, for want of a sign of life; None if nothing is cut."""
+        is_whole = not self._requests_cut and not self._replies_cut
+        return None if is_whole else self._cut_at + KEEPALIVE_S
+
     def cut(self) -> None:
         """Let nothing through."""
-        self._requests_cut = True
+        self.cut_requests()
         self.cut_replies()
 
+    def cut_requests(self) -> None:
+        """Let replies and records through, and no requests."""
+        self._note_cut()
+        self._requests_cut = True
+        self._wake()
+
     def cut_replies(self) -> None:
-        """Let requests through, and no replies."""
-        if not self._replies_cut:
-            self._replies_cut = True
-            self.cut_at = asyncio.get_running_loop().time()
+        """Let requests through, and no replies or records."""
+        self._note_cut()
+        self._replies_cut = True
         self._wake()
 
     def heal(self) -> None:
@@ -73,6 +84,10 @@ class Link:
         """Let the present watches show nothing any more, without a word."""
         for stream in self.streams:
             stream.is_silent = True
+
+    def _note_cut(self) -> None:
+        if self.breaks_at is None:
+            self._cut_at = asyncio.get_running_loop().time()
 
     def _wake(self) -> None:
         for stream in self.streams:
@@ -141,19 +156,17 @@ class Stream:
             self._changed.clear()
             if self._error is not None and (self._is_error_now or not self._records):
                 raise self._error
-            wakes_at: float | None = None
-            if self._link.is_mute:
-                wakes_at = self._link.cut_at + KEEPALIVE_S
-                if self._loop.time() >= wakes_at:
-                    raise StoreError(f"{self._link.name}: no sign of life")
-            elif self._records and not self.is_silent:
+            wakes_at = self._link.breaks_at
+            if wakes_at is not None and self._loop.time() >= wakes_at:
+                raise StoreError(f"{self._link.name}: no sign of life")
+            if self._records and not self.is_silent and not self._link.is_mute:
                 at, record = self._records[0]
                 if self._loop.time() >= at:
                     self._records.popleft()
                     if not self._records:
                         self.is_behind = False
                     return record
-                wakes_at = at
+                wakes_at = at if wakes_at is None else min(at, wakes_at)
             try:
                 async with asyncio.timeout_at(wakes_at):
                     await self._changed.wait()

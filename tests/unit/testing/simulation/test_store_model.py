@@ -104,6 +104,25 @@ def test_a_cut_loses_requests_and_a_one_way_cut_replies() -> None:
     run_virtually(scenario())
 
 
+def test_a_watch_goes_on_while_requests_are_lost_until_it_breaks() -> None:
+    async def scenario() -> None:
+        model = EtcdModel()
+        one, two = model.store("one"), model.store("two")
+        records = one.tail(model.space.revision)
+        watched = asyncio.create_task(anext(records))
+        await asyncio.sleep(1)
+        model.link("one").cut_requests()
+        with pytest.raises(StoreError):
+            await one.append(BOOT, 0, b"")
+        assert not has_batch(model, 0)
+        await two.append(BOOT, 1, b"")
+        assert (await watched).number == 1
+        with pytest.raises(StoreError, match="no sign of life"):
+            await anext(records)
+
+    run_virtually(scenario())
+
+
 def test_a_watch_outlives_a_short_cut_only() -> None:
     async def scenario() -> None:
         model = EtcdModel()
