@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutation import Mutation, mutation
+from tests.mutants.mutation import Edit, Mutation, mutation
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
@@ -25,8 +25,9 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "replies-too-few",
         "As many replies are kept as writes may be in flight.",
         "state/kept_replies.py",
-        "        elif self.count >= WINDOW:\n",
-        "        elif self.count >= 1:\n",
+        "        while self.count - self._chunks[0].count >= WINDOW:\n",
+        "        while self._chunks:\n",
+        Edit("state/kept_replies.py", "CHUNK: Final = 256\n", "CHUNK: Final = 2\n"),
     ),
     mutation(
         "snapshot-loses-replies",

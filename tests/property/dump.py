@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
-from paddock.state.kept_replies import KeptReplies
+from paddock.state.kept_replies import CHUNK, SESSION_BYTES_MAX, WINDOW, KeptReplies
 from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
 from paddock.state.node import (
@@ -48,20 +48,22 @@ def dump(machine: StateMachine) -> dict[str, Any]:
     }
 
 
-def dump_kept(machine: StateMachine) -> dict[int, tuple[int, int, int, bytes]]:
-    """Return what exact sessions keep."""
+def dump_kept(machine: StateMachine) -> dict[int, tuple[int, int, list[bytes]]]:
+    """Return what exact sessions keep, in its chunks."""
     sessions = machine.sessions
     found = {}
     total = 0
     for session in sessions.by_id.values():
         kept = session.kept
         if kept is not None:
-            found[session.id] = kept.generation, kept.confirmed, int(kept.count), kept.data()
+            found[session.id] = kept.generation, kept.confirmed, kept.chunks()
             assert (kept.generation == 0) == (kept.count == 0)
             total += kept.size
             fresh = KeptReplies()
             assert fresh.adopt(*found[session.id])
-            assert kept.size == fresh.size
+            assert (kept.size, kept.count) == (fresh.size, fresh.count)
+            assert kept.size <= SESSION_BYTES_MAX
+            assert kept.count < WINDOW + 2 * CHUNK
             if machine.roster is not None:
                 fresh.adopt_term(session.id)
             assert kept.term == fresh.term

@@ -6,49 +6,65 @@ client finds them after a restart, and on another server. The rules:
 * Kept is what was applied under the session's generation, whether it succeeded or not; also a
   transaction, as one. What never reached the log is not kept, nor what was answered SESSION_MOVED
   or SESSION_EXPIRED: it had no effect. A sync has none either, and is sent again like a read.
-* The last `WINDOW` replies are kept, of the last generation that has written. When one is dropped,
-  its xid is the confirmed one.
+* The last `WINDOW` replies are kept, of the last generation that has written; and some more, since
+  they lie in chunks. The eldest chunk goes when there are `WINDOW` without it, and its last xid is
+  the confirmed one. So a write costs little more than the bytes of its reply.
 * Bodies are bounded: `SESSION_BYTES_MAX` for a session, `ALL_BYTES_MAX` for all of them. A reply
-  that does not fit takes the place of the eldest bodies of its own session, or has none itself.
-  What is left of such a reply is its xid, its zxid and its error.
+  that does not fit takes the place of the bodies of the eldest chunks of its own session, or has
+  none itself. What is left of a reply without its body is its xid, its zxid and its error.
+* Where the chunks end is part of the state: what goes, goes everywhere with the same write.
 * Time plays no part: a session that does not write keeps what it has until it ends. Each reply
-  takes 20 bytes beside its body: 10,000 sessions with full windows take 50 MB, and 64 MiB for the
-  bodies at most.
+  takes 20 bytes beside its body: 10,000 sessions with full windows take 256 MB at most, and 64 MiB
+  for the bodies.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from struct import Struct
 from typing import Final
+from zlib import crc32
 
-from librt.strings import BytesWriter, write_i64_be
-from mypy_extensions import i64
+from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
 
-# How many replies a session keeps, and how many writes its client may have in flight.
-WINDOW: Final = 256
+# How many writes a client may have in flight. With this many, a crowd of a thousand is not slower.
+WINDOW: Final = 1024
 # How many bytes of bodies are kept, for one session and for all.
-SESSION_BYTES_MAX: Final = 64 << 10
+SESSION_BYTES_MAX: Final = 256 << 10
 ALL_BYTES_MAX: Final = 64 << 20
+# A chunk ends with so many replies, or so many bytes.
+CHUNK: Final = 256
+CHUNK_BYTES: Final = 16 << 10
 
-# A reply without its body: xid, zxid, error, and the length of the body. It is packed and unpacked
-# at once: there is one for each write.
-_HEAD: Final = Struct(">iqii")
+# A reply without its body: xid, zxid, error, and the length of the body, which is -1 for none.
 REPLY_BYTES_MIN: Final = 20
 _LENGTH_AT: Final = 16
-# The length of a body that is not there.
-_NO_BODY: Final = b"\xff\xff\xff\xff"
-# How many bytes of dropped replies are left in place, so that not each drop moves all others.
-_SLACK_BYTES_MAX: Final = 4 << 10
+
+
+class Chunk:
+    """Some replies, a `KeptReply` each, encoded: as one object, since small ones take more."""
+
+    __slots__ = ("count", "data", "last_xid", "size", "term")
+
+    def __init__(self, data: bytes, count: i64, size: i64, last_xid: int, term: int) -> None:
+        self.data = data
+        self.count = count
+        # The bytes of all bodies.
+        self.size = size
+        self.last_xid = last_xid
+        # What it contributes to the digest of the sessions, where servers share a log; else 0.
+        self.term = term
 
 
 class KeptReplies:
     """The replies that are kept for one session."""
 
     __slots__ = (
-        "_bare_count",
-        "_data",
-        "_start",
+        "_chunks",
+        "_last",
+        "_last_count",
+        "_last_size",
+        "_last_term",
+        "_last_xid",
         "confirmed",
         "count",
         "generation",
@@ -61,22 +77,23 @@ class KeptReplies:
         self.generation = 0
         # The xid of the last reply of this generation that was dropped; 0 if there is none.
         self.confirmed = 0
-        # How many there are. Invariant: at most WINDOW.
+        # How many there are. Invariant: less than WINDOW and two chunks.
         self.count: i64 = 0
         # The bytes of all bodies. Invariant: at most SESSION_BYTES_MAX.
         self.size: i64 = 0
-        # The sum of their terms, where servers share a log; else 0.
+        # The sum of the terms of all chunks, where servers share a log; else 0.
         self.term = 0
-        # A `KeptReply` each, encoded, the eldest first, from a position on: as one object, since
-        # small ones take several times their bytes.
-        self._data = bytearray()
-        self._start: i64 = 0
-        # How many of the eldest are known to have no body.
-        self._bare_count: i64 = 0
+        # The chunks that have ended, the eldest first; and the one to which replies are added.
+        self._chunks: list[Chunk] = []
+        self._last = BytesWriter()
+        self._last_count: i64 = 0
+        self._last_size: i64 = 0
+        self._last_xid = 0
+        self._last_term = 0
 
     def data(self) -> bytes:
         """Return the replies, a `KeptReply` each, the eldest first."""
-        return bytes(self._data[self._start :])
+        return b"".join([chunk.data for chunk in self._chunks]) + self._last.getvalue()
 
     def add(
         self,
@@ -92,100 +109,169 @@ class KeptReplies:
         """Keep a reply; all sessions together may have `room` more bytes of bodies."""
         if generation != self.generation:
             room += self.size
-            self.generation = generation
-            self.confirmed = 0
-            self.count = self.size = self._start = self._bare_count = 0
-            self.term = 0
-            self._data = bytearray()
-        elif self.count >= WINDOW:
-            room += self._drop(session, digests)
+            self._begin(session, generation, digests)
         size: i64 = len(body)
         if size > 0 and (size > room or self.size + size > SESSION_BYTES_MAX):
-            if size > SESSION_BYTES_MAX or size > room + self.size:
-                size = -1
-            else:
-                while size > room or self.size + size > SESSION_BYTES_MAX:
-                    room += self._strip(session, digests)
-        record = _HEAD.pack(xid, zxid, error, size)
+            size = self._make_room(session, size, room, digests)
+        last = self._last
+        if digests:
+            record = BytesWriter()
+            _write_reply(record, xid, zxid, error, size, body)
+            last.write(record.getvalue())
+            term = crc32(record.getvalue(), self._last_term)
+            self.term += term - self._last_term
+            self._last_term = term
+        else:
+            _write_reply(last, xid, zxid, error, size, body)
         if size > 0:
-            record += body
             self.size += size
-        self._data += record
+            self._last_size += size
         self.count += 1
-        if digests:
-            self.term += self._term_of(session, record)
+        self._last_count += 1
+        self._last_xid = xid
+        if self._last_count >= CHUNK or len(last) >= CHUNK_BYTES:
+            self._end_chunk(session, digests)
 
-    def _drop(self, session: int, digests: bool) -> i64:
-        """Drop the eldest reply; return the bytes of its body."""
-        start = self._start
-        head: tuple[int, int, int, int] = _HEAD.unpack_from(self._data, start)
-        self.confirmed = head[0]
-        size: i64 = max(0, head[3])
-        if digests:
-            self.term -= self._term_at(session, start, size)
-        self._start = start + REPLY_BYTES_MIN + size
-        self.count -= 1
-        self.size -= size
-        if self._bare_count:
-            self._bare_count -= 1
-        if self._start > _SLACK_BYTES_MAX:
-            del self._data[: self._start]
-            self._start = 0
+    def _begin(self, session: int, generation: int, digests: bool) -> None:
+        """Forget everything: there is another generation."""
+        self.generation = generation
+        self.confirmed = 0
+        self.count = self.size = 0
+        self.term = 0
+        self._chunks = []
+        self._open_chunk(session, digests)
+
+    def _open_chunk(self, session: int, digests: bool) -> None:
+        self._last = BytesWriter()
+        self._last_count = self._last_size = 0
+        self._last_term = self._first_term(session) if digests else 0
+        self.term += self._last_term
+
+    def _end_chunk(self, session: int, digests: bool) -> None:
+        """End the last chunk, and drop those that are needed no more."""
+        data = self._last.getvalue()
+        self._chunks.append(
+            Chunk(data, self._last_count, self._last_size, self._last_xid, self._last_term)
+        )
+        self._open_chunk(session, digests)
+        while self.count - self._chunks[0].count >= WINDOW:
+            eldest = self._chunks.pop(0)
+            self.confirmed = eldest.last_xid
+            self.count -= eldest.count
+            self.size -= eldest.size
+            self.term -= eldest.term
+
+    def _make_room(self, session: int, size: i64, room: i64, digests: bool) -> i64:
+        """Let go of the bodies of the eldest chunks for a body; return its size, or -1 for none."""
+        # What is dropped or stripped makes room elsewhere: the sum stays.
+        most = min(SESSION_BYTES_MAX, room + self.size)
+        if size > most:
+            return -1
+        for chunk in self._chunks:
+            if self.size + size <= most:
+                return size
+            self._strip(chunk, session, digests)
+        if self.size + size > most:
+            self._end_chunk(session, digests)
+            self._strip(self._chunks[-1], session, digests)
         return size
 
-    def _strip(self, session: int, digests: bool) -> i64:
-        """Let go of the eldest body, or note that it is none; return its bytes."""
-        at = self._start + REPLY_BYTES_MIN * self._bare_count
-        self._bare_count += 1
-        size = self._size_at(at)
-        if size > 0:
-            if digests:
-                self.term -= self._term_at(session, at, size)
-            length_at = at + _LENGTH_AT
-            self._data[length_at : length_at + 4 + size] = _NO_BODY
-            self.size -= size
-            if digests:
-                self.term += self._term_at(session, at, 0)
-        return size
+    def _strip(self, chunk: Chunk, session: int, digests: bool) -> None:
+        """Let go of the bodies of a chunk."""
+        if not chunk.size:
+            return
+        self.size -= chunk.size
+        chunk.size = 0
+        chunk.data = _bare(chunk.data)
+        if digests:
+            self.term -= chunk.term
+            chunk.term = crc32(chunk.data, self._first_term(session))
+            self.term += chunk.term
 
-    def adopt(self, generation: int, confirmed: int, count: int, data: bytes) -> bool:
+    def chunks(self) -> list[bytes]:
+        """Return the chunks, for a snapshot; the last one may be empty."""
+        return [*(chunk.data for chunk in self._chunks), self._last.getvalue()]
+
+    def adopt(self, generation: int, confirmed: int, chunks: list[bytes]) -> bool:
         """Take over what a snapshot has; return False if that cannot be."""
         self.generation = generation
         self.confirmed = confirmed
-        self.count = count
-        self._data = bytearray(data)
-        position: i64 = 0
-        for _ in range(count):
-            if position + REPLY_BYTES_MIN > len(data):
+        for data in chunks:
+            if self._last_count:
+                ended = self._last.getvalue()
+                self._chunks.append(
+                    Chunk(ended, self._last_count, self._last_size, self._last_xid, 0)
+                )
+            self._last = BytesWriter()
+            self._last.write(data)
+            self._last_count = self._last_size = 0
+            position: i64 = 0
+            while position < len(data):
+                if position + REPLY_BYTES_MIN > len(data):
+                    return False
+                size = _size_at(data, position)
+                self._last_xid = read_i32_be(data, position)
+                self._last_count += 1
+                self._last_size += size
+                position += REPLY_BYTES_MIN + size
+            if position != len(data):
                 return False
-            size = self._size_at(position)
-            self.size += size
-            position += REPLY_BYTES_MIN + size
-        return position == len(data)
+            self.count += self._last_count
+            self.size += self._last_size
+        return True
 
     def adopt_term(self, session: int) -> None:
-        """Compute the term anew, after the state came to be shared."""
+        """Compute the terms anew, after the state came to be shared."""
+        first = self._first_term(session)
         self.term = 0
-        position = self._start
-        for _ in range(self.count):
-            size = self._size_at(position)
-            self.term += self._term_at(session, position, size)
-            position += REPLY_BYTES_MIN + size
+        for chunk in self._chunks:
+            chunk.term = crc32(chunk.data, first)
+            self.term += chunk.term
+        self._last_term = crc32(self._last.getvalue(), first) if self.generation else 0
+        self.term += self._last_term
 
-    def _size_at(self, position: i64) -> i64:
-        """Return the bytes of the body of a reply."""
-        head: tuple[int, int, int, int] = _HEAD.unpack_from(self._data, position)
-        return max(0, head[3])
+    def forget_term(self) -> None:
+        """Have no terms: the state is not shared any more."""
+        self.term = self._last_term = 0
+        for chunk in self._chunks:
+            chunk.term = 0
 
-    def _term_at(self, session: int, position: i64, size: i64) -> int:
-        return self._term_of(
-            session, bytes(self._data[position : position + REPLY_BYTES_MIN + size])
-        )
-
-    def _term_of(self, session: int, record: bytes) -> int:
-        """Return what a reply contributes to the digest of the sessions."""
+    def _first_term(self, session: int) -> int:
+        """Return the term of a chunk without replies."""
         writer = BytesWriter()
         write_i64_be(writer, session)
         write_i64_be(writer, self.generation)
-        writer.write(record)
-        return int.from_bytes(blake2b(writer.getvalue(), digest_size=8).digest(), "big")
+        return crc32(writer.getvalue())
+
+
+def _write_reply(
+    writer: BytesWriter, xid: int, zxid: int, error: int, size: i64, body: bytes
+) -> None:
+    """Write a `KeptReply`, whose body may be left out."""
+    write_i32_be(writer, xid)
+    write_i64_be(writer, zxid)
+    write_i32_be(writer, error)
+    write_i32_be(writer, i32(size))
+    if size > 0:
+        writer.write(body)
+
+
+def _size_at(data: bytes, position: i64) -> i64:
+    """Return the bytes of the body of a reply."""
+    return i64(max(0, read_i32_be(data, position + _LENGTH_AT)))
+
+
+def _bare(data: bytes) -> bytes:
+    """Return replies without their bodies; one that was empty stays empty."""
+    writer = BytesWriter()
+    position: i64 = 0
+    while position < len(data):
+        length_at = position + _LENGTH_AT
+        writer.write(data[position:length_at])
+        size = _size_at(data, position)
+        if size:
+            write_i32_be(writer, -1)
+        else:
+            writer.write(data[length_at : length_at + 4])
+        position += REPLY_BYTES_MIN + size
+    return writer.getvalue()

@@ -180,7 +180,7 @@ class Sessions:
         for session in self.by_id.values():
             session.owner = 0
             if session.kept is not None:
-                session.kept.term = 0
+                session.kept.forget_term()
 
     def write_digest(self, writer: BytesWriter) -> None:
         """Write what two servers at the same record must agree on."""

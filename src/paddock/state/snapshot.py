@@ -166,8 +166,10 @@ class Snapshot:
         write_i64_be(writer, session)
         write_i64_be(writer, kept.generation)
         write_i32_be(writer, kept.confirmed)
-        write_i32_be(writer, int(kept.count))
-        write_buffer(writer, kept.data())
+        chunks = kept.chunks()
+        write_i32_be(writer, len(chunks))
+        for chunk in chunks:
+            write_buffer(writer, chunk)
         if not self._kept:
             self._sessions.images = None
         self._spill_backlog()
@@ -297,12 +299,12 @@ def _read_record(
 def _read_kept(reader: Reader, machine: StateMachine) -> None:
     """Read what an exact session keeps."""
     id, generation, confirmed = reader.int64(), reader.int64(), reader.int32()
-    count, data = reader.int32(), reader.string()
+    chunks = [reader.string() for _ in range(reader.int32())]
     session = machine.sessions.by_id.get(id)
     if session is None or session.kept is not None:
         raise SnapshotError(f"the snapshot has replies of session 0x{id:x}, which is not there")
     session.kept = KeptReplies()
-    if not session.kept.adopt(generation, confirmed, count, data):
+    if not session.kept.adopt(generation, confirmed, chunks):
         raise SnapshotError(f"the snapshot has malformed replies of session 0x{id:x}")
     machine.sessions.kept_bytes += session.kept.size
 

@@ -17,7 +17,14 @@ from paddock.protocol.exact import KeptReply
 from paddock.protocol.jute import Reader
 from paddock.protocol.requests import CreateRequest, SetDataRequest
 from paddock.state.entry import NEVER_EXACT, SYNC, Entry
-from paddock.state.kept_replies import ALL_BYTES_MAX, SESSION_BYTES_MAX, WINDOW, KeptReplies
+from paddock.state.kept_replies import (
+    ALL_BYTES_MAX,
+    CHUNK,
+    CHUNK_BYTES,
+    SESSION_BYTES_MAX,
+    WINDOW,
+    KeptReplies,
+)
 from paddock.state.machine import StateMachine, session_body
 from paddock.state.snapshot import Snapshot, restore
 from tests.property.dump import dump
@@ -133,17 +140,34 @@ def test_a_close_ends_what_is_kept(world: World, exact: Connection) -> None:
     assert [one.xid for one in replies(world.kept(other.session))] == [1]
 
 
-def test_a_window_of_replies_is_kept_and_the_one_before_is_confirmed(
-    world: World, exact: Connection
-) -> None:
-    for _ in range(WINDOW):
-        exact.set(b"/", b"")
-    assert world.kept(exact.session).confirmed == 0
-    for _ in range(3):
-        exact.set(b"/", b"")
+def test_a_window_of_replies_is_kept_whatever_goes(world: World, exact: Connection) -> None:
     kept = world.kept(exact.session)
-    assert kept.confirmed == 3
-    assert [one.xid for one in replies(kept)] == list(range(4, WINDOW + 4))
+    for number in range(1, 2 * WINDOW):
+        exact.delete(b"/none")
+        assert kept.count >= min(number, WINDOW)
+        assert kept.confirmed == number - kept.count
+    assert [one.xid for one in replies(kept)] == list(range(kept.confirmed + 1, 2 * WINDOW))
+    dump(world.machine)
+
+
+def test_a_chunk_goes_when_there_is_a_window_without_it(world: World, exact: Connection) -> None:
+    kept = world.kept(exact.session)
+    for _ in range(WINDOW + CHUNK - 1):
+        exact.delete(b"/none")
+    assert (kept.confirmed, kept.count) == (0, WINDOW + CHUNK - 1)
+    exact.delete(b"/none")
+    assert (kept.confirmed, kept.count) == (CHUNK, WINDOW)
+    assert [one.xid for one in replies(kept)] == list(range(CHUNK + 1, WINDOW + CHUNK + 1))
+    dump(world.machine)
+
+
+def test_a_chunk_ends_with_its_bytes_too(world: World, exact: Connection) -> None:
+    half = CHUNK_BYTES // 2
+    for number in range(5):
+        exact.create(long_path(number, half))
+    kept = world.kept(exact.session)
+    assert [len(chunk) > half for chunk in kept.chunks()] == [True, True, True]
+    assert len(kept.chunks()[0]) >= CHUNK_BYTES > len(kept.chunks()[-1])
     dump(world.machine)
 
 
@@ -160,18 +184,27 @@ def test_a_reply_takes_the_place_of_the_eldest_bodies(world: World, exact: Conne
     dump(world.machine)
 
 
-def test_the_eldest_body_is_found_also_when_older_replies_were_dropped(
-    world: World, exact: Connection
-) -> None:
+def test_what_goes_makes_room_for_bodies(world: World, exact: Connection) -> None:
     third = SESSION_BYTES_MAX // 3
-    for number in range(4):
+    for number in range(3):
         exact.create(long_path(number, third - 4))
-    for _ in range(WINDOW - 3):
+    for _ in range(WINDOW):
         exact.delete(b"/none")
     kept = world.kept(exact.session)
-    assert (kept.confirmed, bodies(kept)[:4]) == (1, [third, third, third, 0])
+    assert (kept.confirmed, kept.count, kept.size) == (3, WINDOW, 0)
     exact.create(long_path(4, third))
-    assert (kept.confirmed, bodies(kept)[:3], bodies(kept)[-1]) == (2, [None, third, 0], third + 4)
+    assert bodies(kept)[-1] == third + 4
+    dump(world.machine)
+
+
+def test_many_bodies_leave_the_youngest(world: World, exact: Connection) -> None:
+    size = 1 << 10
+    for number in range(600):
+        exact.create(long_path(number, size - 4))
+    found = bodies(world.kept(exact.session))
+    assert found == [None] * found.count(None) + [size] * found.count(size)
+    assert (SESSION_BYTES_MAX - 2 * CHUNK_BYTES) // size < found.count(size)
+    assert found.count(size) <= SESSION_BYTES_MAX // size
     dump(world.machine)
 
 
@@ -266,16 +299,16 @@ def test_another_server_has_the_replies_and_the_digest_has_them_too() -> None:
     for xid in range(1, WINDOW + 4):
         assert commit_write(state, A, session, xid) == OK
         digests.add(state.machine.shared_digest())
-    assert len(digests) == WINDOW + 4
+    assert len(digests) == WINDOW + 4, "a digest for each write"
     state.attach(B, session)
     dump(state.machine)
     assert [one.xid for one in replies(kept_of(state.machine, session))][-1] == WINDOW + 3
     restored = restore(Snapshot(state.machine).chunks())
     assert dump(restored) == dump(state.machine)
     kept = kept_of(restored, session)
-    other = kept.data()[:-1] + b"?"
-    kept = restored.sessions.by_id[session].kept = KeptReplies()
-    assert kept.adopt(1, 3, WINDOW, other)
+    *chunks, last = kept.chunks()
+    fresh = restored.sessions.by_id[session].kept = KeptReplies()
+    assert fresh.adopt(1, kept.confirmed, [*chunks, last[:-1] + b"?"])
     restored.sessions.adopt_digests()
     assert restored.shared_digest() != state.machine.shared_digest()
 

@@ -224,8 +224,11 @@ def test_replies_of_a_session_that_is_not_there_are_refused() -> None:
     other = snapshot[: at + 1] + (99).to_bytes(8, "big") + snapshot[at + 9 :]
     with pytest.raises(SnapshotError, match="replies of session 0x63, which is not there"):
         restore([other])
-    count_at = at + 1 + 8 + 8 + 4
-    for count in (0, 2):
-        other = snapshot[:count_at] + count.to_bytes(4, "big") + snapshot[count_at + 4 :]
+    # Behind its kind, session, generation and confirmed xid come the number of chunks, the length of
+    # the only one, and the reply: xid, zxid, error, and the length of its body, which is 6.
+    length_at = at + 1 + 8 + 8 + 4 + 4 + 4 + 16
+    assert snapshot[length_at : length_at + 4] == (6).to_bytes(4, "big")
+    for length in (0, 5, 7):
+        other = snapshot[:length_at] + length.to_bytes(4, "big") + snapshot[length_at + 4 :]
         with pytest.raises(SnapshotError, match="malformed replies of session 0x1"):
             restore([other])

@@ -17,7 +17,7 @@ from paddock.protocol.framing import FrameBuffer
 _FRAME_BYTES_MAX: Final = 1 << 30
 # What a server sends before it is trusted is small, even the terms of an exact session; whatever is
 # not speaks another protocol.
-_FIRST_FRAME_BYTES_MAX: Final = 1 << 18
+_FIRST_FRAME_BYTES_MAX: Final = 1 << 19
 # How long the end of a connection may take.
 _CLOSE_SECONDS_MAX: Final = 1.0
 

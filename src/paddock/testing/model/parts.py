@@ -45,7 +45,7 @@ Result: TypeAlias = tuple[int, int, object]
 """One result of a transaction: operation (-1 for an error), error, and the record or None."""
 
 # How many answers an exact session keeps.
-WINDOW: Final = 256
+WINDOW: Final = 1024
 
 _FORBIDDEN: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
