@@ -52,6 +52,7 @@ class InFlight:
         "_lost_generation",
         "_settled",
         "_undecided",
+        "_window",
         "_writes_max",
         "_xid",
         "is_held",
@@ -67,10 +68,11 @@ class InFlight:
         self.sent: deque[PendingRequest[Any]] = deque()
         # The number of the last one that was sent.
         self._xid = last_xid
-        # How many writes are in flight, how many may be, and whether the first unsent request is a
-        # write that has to wait for that. The dispatcher counts down.
+        # How many writes are in flight, how many may be, now and in general, and whether the first
+        # unsent request is a write that has to wait for that. The dispatcher counts down.
         self.writes = 0
         self._writes_max = _XID_MAX
+        self._window = _XID_MAX
         self.is_held = False
         # What the last connection has as an exact one: the generation (0: it is not exact), and
         # the epoch of its zxids.
@@ -87,9 +89,9 @@ class InFlight:
         """A number that changes with every answer."""
         return self._xid - len(self.sent)
 
-    def hold_nothing(self) -> None:
-        """Let more writes be in flight than the window has: they are the last."""
-        self._writes_max = _XID_MAX
+    def open_window(self, is_open: bool) -> None:
+        """Let more writes be in flight than the window has, for as long as it is open."""
+        self._writes_max = _XID_MAX if is_open else self._window
 
     def take(self, now: float) -> bytes:
         """Move requests of one write in flight; return them encoded."""
@@ -159,10 +161,11 @@ class InFlight:
         again.extend(self.unsent)
         self.unsent = again
         self._generation = 0
-        self._writes_max = _XID_MAX
+        self._window = _XID_MAX
         if terms is not None:
-            self._generation, self._writes_max = terms.generation, terms.window
+            self._generation, self._window = terms.generation, terms.window
             self._epoch = terms.zxid >> _EPOCH_BITS
+        self._writes_max = self._window
 
     def deliver(self) -> None:
         """Answer the writes that were applied before the connection was lost."""

@@ -147,9 +147,10 @@ class Dispatcher:
         """Write all pending requests, if there is a connection."""
         transport = self.transport
         if transport is not None:
-            self._in_flight.hold_nothing()
+            self._in_flight.open_window(True)
             while transport.is_open and self._in_flight.unsent:
                 self._write(transport)
+            self._in_flight.open_window(False)
 
     def flush(self) -> None:
         """Write once; the rest follows in the next pass of the loop."""

@@ -198,9 +198,14 @@ def test_no_more_writes_are_in_flight_than_the_window_has(stage: Stage) -> None:
     assert not stage.is_held()
     assert [*requests.sent][-2:] == [late, behind]
     stage.write()
-    requests.hold_nothing()
+    requests.open_window(True)
     assert requests.take(0)
     assert requests.writes == WINDOW + 1
+    # What follows waits again.
+    requests.open_window(False)
+    stage.write()
+    assert not requests.take(0)
+    assert stage.is_held()
 
 
 def test_the_window_is_that_of_the_connection(stage: Stage) -> None:
