@@ -125,8 +125,19 @@ class UnknownCodeError(RequestError):
 class ConnectionLostError(ServiceError):
     """The connection was lost: the outcome is unknown, retry only what is idempotent.
 
-    If it was not even sent, the message says so.
+    In an exact session this means that the session may be over, or that the service has another
+    history than before; a lost connection alone leaves nothing unknown there. If it was not even
+    sent, the message says so.
     """
+
+
+class NotAppliedError(ConnectionLostError):
+    """The write was not applied, and is not sent again: ten connections were lost with it.
+
+    Only in an exact session. As a rule the request is the reason: it is too large for the servers.
+    """
+
+    meaning = "it had no effect: connection after connection was lost with it"
 
 
 class ReplyLostError(ConnectionLostError):

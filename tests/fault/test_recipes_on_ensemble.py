@@ -1,6 +1,7 @@
 """Recipes on three servers that are killed: the leader first, then another one.
 
-What runs on an ensemble in every run, and some of it on a cluster. What must hold is judged by an
+What runs on an ensemble in every run, and some of it on a cluster, where all sessions are exact and
+nothing is in doubt. What must hold is judged by an
 observer on a connection of its own, by what is in the service and by what the players noted down.
 """
 
@@ -32,6 +33,7 @@ from paddock.recipes import (
     Worker,
 )
 from tests.support.members import Ensemble, Member
+from tests.support.paddock_cluster import PaddockCluster
 
 pytestmark = pytest.mark.judge
 
@@ -99,6 +101,7 @@ async def a_lock(stage: Stage) -> None:
                     transaction.set(written, b"%d" % (int(data) + 1))
                 done += 1
             except ConnectionLostError:
+                assert not client.is_exact
                 doubtful += 1
             holders -= 1
 
@@ -270,6 +273,8 @@ def test_a_recipe_while_members_are_killed(several: Ensemble, name: str) -> None
                 )
                 for _ in range(PLAYERS + 1)
             ]
+            is_ours = isinstance(several, PaddockCluster)
+            assert all(client.is_exact == is_ours for client in clients)
             path = "/" + name.replace(" ", "-")
             await observer.create(path)
             stage = Stage(path, clients, observer)

@@ -1,4 +1,7 @@
-"""Lost replies of what takes several requests: the outcome is found out, or said to be unknown."""
+"""Lost replies of what takes several requests: the outcome is found out, or said to be unknown.
+
+In an ordinary session, as any service has it. In an exact one the outcome is always known.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ from paddock import (
     InvalidArgumentError,
     NoAuthError,
     NoNodeError,
+    NotAppliedError,
     Permission,
     Stat,
     connect,
     world_acl,
 )
+from paddock.recipes.common.retry import read_node
 from paddock.testing import CutPoint, EmbeddedServer, FaultProxy, at_every_cut, run_virtually
 from tests.integration.test_client import DEADLINE_S, client_of, path, server
 from tests.support.server import Service
@@ -35,8 +40,17 @@ OURS = b"data of ours, " + MARK
 Meanwhile = Callable[[Client, str], Awaitable[object]]
 
 
-def client_through(proxy: FaultProxy, **settings: Any) -> Client:
-    return connect(proxy.hosts, random=Random(1), **settings)
+@pytest.fixture(
+    params=["paddock", pytest.param("cluster", marks=[pytest.mark.judge, pytest.mark.long])]
+)
+def exact_server(request: pytest.FixtureRequest) -> Service:
+    """A service with exact sessions."""
+    found: Service = request.getfixturevalue(f"shared_{request.param}")
+    return found
+
+
+def client_through(proxy: FaultProxy, *, exact: bool = False) -> Client:
+    return connect(proxy.hosts, random=Random(1), exact=exact)
 
 
 def cut_everywhere(
@@ -70,14 +84,14 @@ def test_a_marked_write_happens_once_wherever_it_is_cut(server: Service, path: s
 
 
 async def write_with_the_reply_lost(
-    server: Service, path: str, *, is_done: bool, meanwhile: Meanwhile
+    server: Service, path: str, *, is_done: bool, meanwhile: Meanwhile, exact: bool = False
 ) -> tuple[bytes, Stat]:
     """Lose the reply of a marked write; let others do something before we can look."""
     async with (
         asyncio.timeout(DEADLINE_S),
         FaultProxy(server.address) as proxy,
         client_of(server) as direct,
-        client_through(proxy) as client,
+        client_through(proxy, exact=exact) as client,
     ):
         await direct.create(path, b"first")
         await client.sync(path)
@@ -89,7 +103,8 @@ async def write_with_the_reply_lost(
         proxy.heal()
         stat = await writing
         await direct.sync(path)
-        return (await direct.get(path)).data, stat
+        found = await read_node(direct, path)
+        return found.data if found else b"", stat
 
 
 async def nothing(other: Client, path: str) -> None:
@@ -176,6 +191,38 @@ def test_a_marked_write_never_guesses(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    ("meanwhile", "refusal"),
+    [
+        (nothing, None),
+        (write, BadVersionError),
+        (write_twice, BadVersionError),
+        (delete, NoNodeError),
+        # Another node of the same name and version: what was not done is done to it, once.
+        (make_anew, None),
+        (make_anew_and_write, BadVersionError),
+        (forbid_writing, NoAuthError),
+    ],
+)
+@pytest.mark.parametrize("is_done", [True, False])
+def test_in_an_exact_session_the_outcome_is_known_whatever_others_do(
+    exact_server: Service,
+    path: str,
+    is_done: bool,
+    meanwhile: Meanwhile,
+    refusal: type[Exception] | None,
+) -> None:
+    written = write_with_the_reply_lost(
+        exact_server, path, is_done=is_done, meanwhile=meanwhile, exact=True
+    )
+    if refusal is None or is_done:
+        _, stat = asyncio.run(written)
+        assert stat.version == 1
+    else:
+        with pytest.raises(refusal):
+            asyncio.run(written)
+
+
 def test_somebody_who_writes_between_our_look_and_our_second_attempt_is_noticed(
     server: Service, path: str
 ) -> None:
@@ -223,6 +270,33 @@ def test_a_write_that_loses_every_connection_is_given_up(server: Service, path: 
             assert len(deletes.hits) == 10
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        ("set", lambda client: client.set("/n", OURS, version=0, mark=MARK)),
+        ("create2", lambda client: client.create("/n/n-", protected=True)),
+        ("create2", lambda client: client.create("/other", exist_ok=True)),
+        ("delete", lambda client: client.delete_tree("/n")),
+    ],
+)
+def test_in_an_exact_session_such_a_write_is_known_to_have_no_effect(
+    operation: str, call: Callable[[Client], Awaitable[object]]
+) -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedServer() as server,
+            FaultProxy(server.address) as proxy,
+            client_through(proxy, exact=True) as client,
+        ):
+            await client.create("/n")
+            fault = proxy.when(operation=operation, times=None).cut_before()
+            with pytest.raises(NotAppliedError, match="it had no effect"):
+                await call(client)
+            assert len(fault.hits) == 10
+
+    run_virtually(main())
 
 
 @pytest.mark.parametrize(
@@ -288,6 +362,7 @@ def test_a_tree_is_deleted_wherever_it_is_cut(server: Service, path: str) -> Non
     cut_everywhere(server, scenario)
 
 
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
     ("composite", "nth"),
     [
@@ -299,14 +374,14 @@ def test_a_tree_is_deleted_wherever_it_is_cut(server: Service, path: str) -> Non
     ],
 )
 def test_what_takes_several_requests_fails_when_the_session_may_be_over(
-    composite: Callable[[Client], Awaitable[object]], nth: int
+    composite: Callable[[Client], Awaitable[object]], nth: int, exact: bool
 ) -> None:
     async def main() -> None:
         async with (
             EmbeddedServer() as server,
             connect(server.hosts) as direct,
             FaultProxy(server.address) as proxy,
-            client_through(proxy) as client,
+            client_through(proxy, exact=exact) as client,
         ):
             await direct.create("/tree/a/b", make_parents=True)
             await client.sync()

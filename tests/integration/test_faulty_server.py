@@ -30,8 +30,9 @@ def server() -> Iterator[FaultyServer]:
 def connect(server: FaultyServer) -> Iterator[Connect]:
     opened: list[sync.Client] = []
 
-    def connect(session_timeout: float = 10) -> sync.Client:
-        opened.append(sync.connect(server.hosts, session_timeout=session_timeout).__enter__())
+    def connect(session_timeout: float = 10, *, exact: bool = True) -> sync.Client:
+        client = sync.connect(server.hosts, session_timeout=session_timeout, exact=exact)
+        opened.append(client.__enter__())
         return opened[-1]
 
     yield connect
@@ -224,7 +225,7 @@ def test_a_reply_is_chosen_by_what_clients_call_it(server: FaultyServer, operati
 def test_a_reply_is_chosen_by_path_client_and_number(
     server: FaultyServer, connect: Connect
 ) -> None:
-    first, second = connect(), connect()
+    first, second = connect(), connect(exact=False)
     with server.drop_reply("set", "/", client=second, nth=2) as fault:
         for data in (b"1", b"2", b"3"):
             first.set("/", data)
@@ -242,7 +243,7 @@ def test_an_operation_that_there_is_not_is_refused(server: FaultyServer) -> None
 
 
 def test_a_reply_is_lost_without_a_scope_as_well(server: FaultyServer, connect: Connect) -> None:
-    client = connect()
+    client = connect(exact=False)
     server.drop_reply("create")
     with pytest.raises(paddock.ConnectionLostError):
         client.create("/a")
@@ -358,7 +359,7 @@ async def test_hours_pass_in_no_time(paddock_virtual_server: VirtualServer) -> N
             states.append(client.state)
         assert states == [SessionState.CONNECTED, SessionState.OVERDUE]
         assert [one async for one in client.states()][-1] is SessionState.EXPIRED
-    async with paddock.connect(server.hosts) as client:
+    async with paddock.connect(server.hosts, exact=False) as client:
         assert await client.exists("/worker") is None
         with server.drop_reply("create"), pytest.raises(paddock.ConnectionLostError):
             await client.create("/worker")

@@ -194,8 +194,12 @@ def test_a_lost_reply_is_told_truthfully(server: ServerThread) -> None:
     with (
         FaultProxy(server.address) as proxy,
         timeout(DEADLINE_S),
-        connect(proxy.hosts) as client,
+        connect(proxy.hosts) as exact,
+        connect(proxy.hosts, exact=False) as client,
     ):
+        assert (exact.is_exact, client.is_exact) == (True, False)
+        proxy.when(operation="create", path="/found").cut_after()
+        assert exact.create("/found") == "/found"
         proxy.when(operation="create", path="/lost").cut_after()
         with pytest.raises(ConnectionLostError, match=r"create /lost: .* outcome is unknown"):
             client.create("/lost", ephemeral=True)

@@ -11,6 +11,10 @@ ignored, and it sets no watch.
 A `watch` is a function that is called once, with an `Event`, when what was read has changed; True
 stands for the client's default watcher. With a `version` a call fails unless the node has that
 version; -1 stands for any. InvalidArgumentError means that nothing was sent.
+
+In an exact session, as Paddock has it (`is_exact`), a lost connection leaves no outcome unknown.
+ConnectionLostError then means that the session may be over, or it is one of the errors that say
+what is known: ReplyLostError, NotAppliedError.
 """
 
 from __future__ import annotations
@@ -293,8 +297,8 @@ class Client(Operations):
 
         Raises NodeExistsError, NoNodeError (no parent), NoChildrenForEphemeralsError, NoAuthError,
         InvalidACLError. After ConnectionLostError the outcome is unknown. A protected node has a
-        mark in its name, by which it is found again after a lost reply; if it was deleted before we
-        look, it is created once more.
+        mark in its name. In an ordinary session it is found by this after a lost reply; if it was
+        deleted before we look, it is created once more.
 
         A create that is cancelled may have been sent; its node stays, or goes with the session if
         it is ephemeral. To find it, give a mark from `new_mark` as `protected`: the name begins
@@ -350,10 +354,11 @@ class Client(Operations):
         Raises NoNodeError, BadVersionError, NoAuthError. After ConnectionLostError the outcome is
         unknown.
 
-        With a mark it is seldom unknown. A mark is a part of the data that is in no other write,
-        such as 16 random bytes, and it needs a version. After a lost reply the client looks for it:
-        either the write succeeded, or it is sent again. Only if the node has gone on to another
-        version, or was deleted or created anew, the outcome stays unknown.
+        With a mark it is seldom unknown, also in an ordinary session. A mark is a part of the data
+        that is in no other write, such as 16 random bytes, and it needs a version. After a lost
+        reply the client looks for it: either the write succeeded, or it is sent again. Only if the
+        node has gone on to another version, or was deleted or created anew, the outcome stays
+        unknown.
         """
         body = self._encode.set(path, data, version)
         if mark is None:
@@ -375,8 +380,9 @@ class Client(Operations):
         `batch` requests are in flight. A node that does not exist is fine. Of the root, everything
         goes but the root itself and /zookeeper.
 
-        It goes on after a lost connection; the count may be too low then, since deletes without a
-        reply are not counted. After ConnectionLostError a part of the tree may be left.
+        It goes on after a lost connection. In an ordinary session the count may be too low then,
+        since deletes without a reply are not counted. After ConnectionLostError a part of the tree
+        may be left.
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from librt.strings import BytesWriter
 
 from paddock.client.operations.request_sender import RequestSender
+from paddock.client.requests.arguments import check_flag
 from paddock.client.requests.encoder import ANY_VERSION, Encoder
 from paddock.client.requests.pending_request import name_of, refusal
 from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
@@ -102,15 +103,19 @@ class Transaction:
         """Have all of it fail unless the node is there and has this version."""
         return self._add(opcodes.CHECK, self._encode.version(path, version), path)
 
-    def commit(self) -> asyncio.Future[list[Any]]:
+    def commit(self, *, patient: bool = False) -> asyncio.Future[list[Any]]:
         """Carry it out, once; return the result of each operation.
 
         Raises TransactionFailedError if it was refused.
+
+        In an exact session a `patient` one does not fail when the session may be over: it waits
+        until its outcome is known, or the session has ended.
         """
         self._check_open()
+        check_flag("patient", patient)
         if self._steps:
             committed = self._sender.send(
-                opcodes.MULTI, encoded_steps(self._steps), None, self._decode
+                opcodes.MULTI, encoded_steps(self._steps), None, self._decode, is_patient=patient
             )
         else:
             committed = self._sender.answered(self.results)

@@ -26,7 +26,7 @@ def connect(
     sasl: SaslCredentials | None = None,
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
-    exact: bool = False,
+    exact: bool = True,
 ) -> Client:
     """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -41,7 +41,7 @@ def connect(
 
     `exact` asks for an exact session: a write whose reply was lost gets its own outcome after the
     reconnect, and happens once. Only Paddock has exact sessions; on another service the session is
-    an ordinary one, and `is_exact` is False.
+    an ordinary one, and `is_exact` is False. Without `exact` it is an ordinary one everywhere.
 
     Entering the scope raises ConnectionLostError if no server grants a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not

@@ -74,12 +74,15 @@ class Transaction(ScopedTwin[AsyncTransaction]):
         self._inner.check(path, version=version)
         return self
 
-    def commit(self) -> list[Any]:
+    def commit(self, *, patient: bool = False) -> list[Any]:
         """Carry it out, once; return the result of each operation.
 
         Raises TransactionFailedError if it was refused.
+
+        In an exact session a `patient` one does not fail when the session may be over: it waits
+        until its outcome is known, or the session has ended.
         """
-        return self._bridge.call(self._inner.commit)
+        return self._bridge.call(self._inner.commit, patient=patient)
 
 
 class MultiRead(ScopedTwin[AsyncMultiRead]):
@@ -256,8 +259,8 @@ class Client(Owner[AsyncClient]):
 
         Raises NodeExistsError, NoNodeError (no parent), NoChildrenForEphemeralsError, NoAuthError,
         InvalidACLError. After ConnectionLostError the outcome is unknown. A protected node has a
-        mark in its name, by which it is found again after a lost reply; if it was deleted before we
-        look, it is created once more.
+        mark in its name. In an ordinary session it is found by this after a lost reply; if it was
+        deleted before we look, it is created once more.
 
         A create that is given up may have been sent; its node stays, or goes with the session if
         it is ephemeral. To find it, give a mark from `new_mark` as `protected`: the name begins
@@ -329,10 +332,11 @@ class Client(Owner[AsyncClient]):
         Raises NoNodeError, BadVersionError, NoAuthError. After ConnectionLostError the outcome is
         unknown.
 
-        With a mark it is seldom unknown. A mark is a part of the data that is in no other write,
-        such as 16 random bytes, and it needs a version. After a lost reply the client looks for it:
-        either the write succeeded, or it is sent again. Only if the node has gone on to another
-        version, or was deleted or created anew, the outcome stays unknown.
+        With a mark it is seldom unknown, also in an ordinary session. A mark is a part of the data
+        that is in no other write, such as 16 random bytes, and it needs a version. After a lost
+        reply the client looks for it: either the write succeeded, or it is sent again. Only if the
+        node has gone on to another version, or was deleted or created anew, the outcome stays
+        unknown.
         """
         return self._bridge.call(self._inner.set, path, data, version=version, mark=mark)
 
@@ -346,8 +350,9 @@ class Client(Owner[AsyncClient]):
         `batch` requests are in flight. A node that does not exist is fine. Of the root, everything
         goes but the root itself and /zookeeper.
 
-        It goes on after a lost connection; the count may be too low then, since deletes without a
-        reply are not counted. After ConnectionLostError a part of the tree may be left.
+        It goes on after a lost connection. In an ordinary session the count may be too low then,
+        since deletes without a reply are not counted. After ConnectionLostError a part of the tree
+        may be left.
         """
         return self._bridge.call(self._inner.delete_tree, path, batch=batch)
 

@@ -91,10 +91,15 @@ class FaultInjection(Listening):
         """Lose the reply to a request together with the connection.
 
             with server.drop_reply("create", "/order"):
-                try:
-                    await client.create("/order")
-                except paddock.ConnectionLostError:
-                    print(await client.exists("/order") is not None)  # True
+                print(await client.create("/order"))  # /order
+            async with paddock.connect(server.hosts, exact=False) as ordinary:
+                with server.drop_reply("create", "/doubt"):
+                    try:
+                        await ordinary.create("/doubt")
+                    except paddock.ConnectionLostError:
+                        print(await ordinary.exists("/doubt") is not None)  # True
+
+        In an exact session, as Paddock's clients have it, the call only takes longer.
 
         It happens once, to the first request that fits, or the nth. The operation is called as in
         clients: `create` (of any kind of node), `delete`, `exists`, `get`, `set`, `get_children`,
@@ -171,7 +176,7 @@ class FaultInjection(Listening):
 class FaultyServer(FaultInjection):
     """A server in this process with a proxy before it, which its clients connect to.
 
-        with FaultyServer() as server, paddock.sync.connect(server.hosts) as client:
+        with FaultyServer() as server, paddock.sync.connect(server.hosts, exact=False) as client:
             with server.drop_reply("create"):
                 try:
                     client.create("/order")

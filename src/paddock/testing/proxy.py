@@ -3,13 +3,15 @@
 It understands what passes through it, so a fault is placed at a request and not at a moment:
 
     async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
-        async with paddock.connect(proxy.hosts) as client:
+        async with paddock.connect(proxy.hosts, exact=False) as client:
             fault = proxy.when(operation="create", path="/app").cut_after()
             try:
                 await client.create("/app")
             except paddock.ConnectionLostError:
                 print(fault.hits[0])  # request 2: create /app
             print(await client.exists("/app") is not None)  # True
+
+In an exact session, which is what clients ask for, the call returns its own outcome.
 
 In a test without asyncio the same proxy runs in a thread of its own:
 

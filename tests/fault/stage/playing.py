@@ -32,7 +32,9 @@ _DEADLINE_S: Final = 3600.0
 _REAL_DEADLINE_S: Final = 120
 
 
-def play(story: Callable[[Client, FaultProxy, Client], Coroutine[Any, Any, T]]) -> T:
+def play(
+    story: Callable[[Client, FaultProxy, Client], Coroutine[Any, Any, T]], *, exact: bool = True
+) -> T:
     """Play a story of a client, the proxy before it, and the bystander; give what it gives.
 
     Nothing may have reached the event loop's exception handler.
@@ -48,7 +50,9 @@ def play(story: Callable[[Client, FaultProxy, Client], Coroutine[Any, Any, T]]) 
             EmbeddedServer() as server,
             FaultProxy(server.address) as proxy,
             connect(server.hosts, random=Random(1)) as bystander,
-            connect(proxy.hosts, session_timeout=TIMEOUT_S, random=Random(2)) as client,
+            connect(
+                proxy.hosts, session_timeout=TIMEOUT_S, random=Random(2), exact=exact
+            ) as client,
         ):
             result = await story(client, proxy, bystander)
         assert not problems, problems

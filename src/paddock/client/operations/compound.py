@@ -3,7 +3,7 @@
 Each step is idempotent, or its outcome can be found out, so a lost connection does no harm. Every
 loop ends: the first request after a lost one is a read, which fails when the session may be over;
 and a request that loses its connection `ATTEMPTS_MAX` times, as one that is too large for the
-server does, fails.
+server does, fails. In an exact session the client has sent it as often itself.
 
 Trees are deleted node by node. A node is deleted before its children are requested: most nodes have
 none, and the service refuses those that have. Only these are listed. So a tree of a million nodes
@@ -24,6 +24,7 @@ from paddock.errors import (
     ConnectionLostError,
     NodeExistsError,
     NoNodeError,
+    NotAppliedError,
     NotEmptyError,
     RequestError,
 )
@@ -121,6 +122,8 @@ async def create_carefully(
                 raise
         if found is not None:
             return found
+        if isinstance(failure, NotAppliedError):
+            raise failure
         in_flight = create()
     in_flight.cancel()
     assert failure is not None
@@ -178,6 +181,8 @@ async def set_carefully(
         refusal: RequestError | None = None
         try:
             return await in_flight
+        except NotAppliedError:
+            raise
         except ConnectionLostError as error:
             lost = error
         except RequestError as error:
@@ -275,7 +280,7 @@ class _TreeDeletion:
             self._losses = 0
             return
         self._losses += 1
-        if self._losses == ATTEMPTS_MAX:
+        if self._losses == ATTEMPTS_MAX or isinstance(lost, NotAppliedError):
             raise lost
         # A read waits for the next connection, and fails when there may be none in time.
         await self._client.exists(nodes[0])

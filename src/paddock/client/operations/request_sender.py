@@ -49,9 +49,13 @@ class RequestSender:
         decode: Callable[[Reader], T],
         *,
         is_repeatable: bool = False,
+        is_patient: bool = False,
         on_reply: Callable[[int, bool], int | None] | None = None,
     ) -> asyncio.Future[T]:
-        """Send a request; errors name `path`. A repeatable one is sent again after a lost reply."""
+        """Send a request; errors name `path`. A repeatable one is sent again after a lost reply.
+
+        In an exact session, a patient one fails only if the session ends or nobody knows of it.
+        """
         if len(body) > self._body_bytes_max:
             raise self._too_large(operation, body)
         if running_loop() is not self._loop:
@@ -59,6 +63,8 @@ class RequestSender:
         future: asyncio.Future[T] = self._loop.create_future()
         request = PendingRequest(operation, body, path, decode, future, is_repeatable)
         request.on_reply = on_reply
+        if is_patient:
+            request.is_patient = self._session.credentials.is_exact
         self._dispatcher.submit(request)
         return future
 

@@ -15,6 +15,8 @@ In an exact session (`paddock.protocol.exact`) no write fails for that:
 * A read is sent again in its place among what was not applied. So it may see a write that was sent
   after it.
 * At most a window of writes is in flight; what follows them waits.
+* A patient request waits for that, however long it takes; all others fail when the session may be
+  over.
 * The outcome stays unknown if the terms cannot be about this connection: the service was restored,
   or somebody else has written in the session.
 """
@@ -27,7 +29,7 @@ from typing import Any, Final
 
 from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
 from paddock.client.requests.pending_request import Failure, PendingRequest
-from paddock.errors import OK, ConnectionLostError, ReplyLostError
+from paddock.errors import OK, ConnectionLostError, NotAppliedError, ReplyLostError
 from paddock.protocol.exact import ExactTerms, KeptReply
 from paddock.protocol.jute import DecodeError, Reader
 
@@ -173,10 +175,12 @@ class InFlight:
         for request, reply in settled:
             if reply.body is None and reply.error == OK:
                 request.fail(_REPLY_LOST)
-            else:
-                # What cannot be decoded has told its future so.
-                with suppress(DecodeError):
-                    request.answer(reply.error, Reader(reply.body or b""))
+                continue
+            # What has a body says in it what became of it, as a transaction that was refused.
+            error = OK if reply.body else reply.error
+            # What cannot be decoded has told its future so.
+            with suppress(DecodeError):
+                request.answer(error, Reader(reply.body or b""))
 
     def _replies_to_lost(self, terms: ExactTerms | None) -> dict[int, KeptReply] | None:
         """Return the replies to writes of the lost connection; None if nobody knows them."""
@@ -213,16 +217,24 @@ class InFlight:
             if request.on_connect is not None:
                 request.on_connect()
 
-    def fail(self, failure: Failure, unsent: Failure) -> None:
-        """Fail all of them, those that were never sent with `unsent`."""
+    def fail(self, failure: Failure, unsent: Failure, *, also_patient: bool = True) -> None:
+        """Fail all of them, those that were never sent with `unsent`.
+
+        Without `also_patient` there is no connection, and patient ones wait for the next.
+        """
+
+        def stays(request: PendingRequest[Any]) -> bool:
+            return request.is_patient and not also_patient
+
         self.deliver()
         requests = [*self._undecided, *self.sent, *self.unsent]
-        self._undecided.clear()
+        self._undecided = deque(filter(stays, self._undecided))
+        self.unsent = deque(filter(stays, self.unsent))
         self.sent.clear()
-        self.unsent.clear()
         self.writes = 0
         for request in requests:
-            request.fail(failure if request.xid else unsent)
+            if not stays(request):
+                request.fail(failure if request.xid else unsent)
 
     def may_set_watch(self, path: str) -> bool:
         """Return whether one of them may set or remove a watch on this path."""
@@ -239,18 +251,19 @@ class InFlight:
 
 def _loss_of(request: PendingRequest[Any], is_known: bool = False) -> Failure:
     """Describe the loss of a request that is not sent again; it may be known to have no effect."""
+    kind: type[ConnectionLostError] = ConnectionLostError
+    reason, hints = kind.meaning, []
     if is_known and not request.is_repeatable:
+        kind = NotAppliedError
         reason = f"it had no effect: {request.losses} connections were lost with it"
-        return Failure(ConnectionLostError, reason)
-    if not request.xid:
+    elif not request.xid:
         reason = f"it was not sent: {request.losses} servers in a row took us and dropped us"
-        return Failure(ConnectionLostError, reason)
-    size = len(request.body)
-    hints = []
-    if request.is_repeatable:
+        return Failure(kind, reason)
+    elif request.is_repeatable:
         hints.append(f"so were {request.losses - 1} before it")
+    size = len(request.body)
     if size >= REQUEST_BYTES_MAX:
         hints.append(f"the request has {size} bytes, which may be more than the server takes")
-    if not hints:
-        return LOST
-    return Failure(ConnectionLostError, f"{ConnectionLostError.meaning} ({', '.join(hints)})")
+    if hints:
+        reason = f"{reason} ({', '.join(hints)})"
+    return Failure(kind, reason)

@@ -63,6 +63,7 @@ class PendingRequest(Generic[T]):
         "body",
         "decode",
         "future",
+        "is_patient",
         "is_repeatable",
         "losses",
         "missing_is_none",
@@ -91,6 +92,9 @@ class PendingRequest(Generic[T]):
         self.future = future
         # Whether it may be sent again after a connection was lost with its answer.
         self.is_repeatable = is_repeatable
+        # Whether it waits for its outcome also while the session may be over. Only in an exact
+        # session, where the next connection tells.
+        self.is_patient = False
         # Whether None is the answer if there is no such node, and not an error.
         self.missing_is_none = False
         # Called with the result code, and whether the future is still awaited, before the request

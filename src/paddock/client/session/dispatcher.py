@@ -73,8 +73,10 @@ class Dispatcher:
         self._leave = leave
         # The connection, while there is one.
         self.transport: Transport | None = None
-        # Why a new request fails; None if it does not.
+        # Why a new request fails; None if it does not. A patient one waits, unless the session has
+        # ended.
         self.refusal: Failure | None = _NOT_STARTED
+        self.is_ended = False
         # The last zxid in any reply. Every event of a transaction up to it has come.
         self.last_zxid = 0
         # The last one in any event: others of the same transaction may not have come.
@@ -114,7 +116,7 @@ class Dispatcher:
     def submit(self, request: PendingRequest[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         refusal = self.refusal
-        if refusal is not None:
+        if refusal is not None and (self.is_ended or not request.is_patient):
             self.check_started()
             # Not at once: awaiting a future that is done does not yield, so a loop of failing
             # requests would block the event loop.

@@ -4,8 +4,9 @@ When its connection is lost, the next server is tried (`reconnector`), until the
 the session has expired, or the client is closed. Requests outlive a connection, and are answered
 in FIFO order (`in_flight`). The rules:
 
-* No wait is unbounded. When the session is overdue (`clock`) and there is no connection, all
-  pending requests fail, and so do new ones until a server answers.
+* No wait is unbounded, unless its caller is patient. When the session is overdue (`clock`) and
+  there is no connection, all other pending requests fail, and so do new ones until a server
+  answers.
 * After a reconnect credentials are sent first, then unfired watches, then requests.
 * In an exact session the handshake tells what became of the writes in flight. They are answered
   when the watches are set again: an event comes before the reply that shows the change.
@@ -320,6 +321,7 @@ class Session:
             transport.on_frames = None
             transport.close()
             self._last_transport = transport
+        self.dispatcher.is_ended = True
         self._refuse(unanswered or failure, failure)
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
@@ -329,9 +331,9 @@ class Session:
         self.watches.clear()
 
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
-        """Fail pending requests, and later ones."""
+        """Fail pending requests, and later ones; patient ones only at the end of the session."""
         self.dispatcher.refusal = unsent
-        self.in_flight.fail(sent, unsent)
+        self.in_flight.fail(sent, unsent, also_patient=self.dispatcher.is_ended)
         self.auth.fail(sent)
 
     # Called by the clock and the dispatcher.

@@ -162,6 +162,43 @@ def test_a_reply_that_was_not_kept_has_an_error_of_its_own(stage: Stage) -> None
     assert isinstance(refused.future.exception(), BadVersionError)
 
 
+def test_a_refused_transaction_is_known_as_such_with_its_reply_and_without(stage: Stage) -> None:
+    told, bare = stage.write(), stage.write()
+    bodies: list[bytes] = []
+    told.decode = lambda reader: bodies.append(reader.rest())
+    stage.send()
+    stage.lose()
+    stage.begin(2, 1, (reply(11, BAD_VERSION, b"each one's error"), reply(12, BAD_VERSION, None)))
+    # Its reply has the code OK.
+    assert told.future.exception() is None
+    assert bodies == [b"each one's error"]
+    assert isinstance(bare.future.exception(), BadVersionError)
+
+
+def test_a_patient_write_waits_for_its_outcome_while_the_session_may_be_over(
+    stage: Stage,
+) -> None:
+    done, undone, never_sent = stage.write(), stage.write(), stage.write()
+    hasty = stage.write()
+    for request in (done, undone, never_sent):
+        request.is_patient = True
+    stage.requests.unsent.remove(never_sent)
+    stage.send()
+    stage.lose()
+    stage.requests.unsent.append(never_sent)
+    stage.requests.fail(
+        Failure(ConnectionLostError), Failure(ConnectionLostError), also_patient=False
+    )
+    assert isinstance(hasty.future.exception(), ConnectionLostError)
+    assert not any(one.future.done() for one in (done, undone, never_sent))
+    stage.begin(2, 1, (reply(11),))
+    assert done.future.result() is None
+    assert [*stage.requests.unsent] == [undone, never_sent]
+    stage.requests.fail(Failure(SessionExpiredError), Failure(SessionExpiredError))
+    assert isinstance(undone.future.exception(), SessionExpiredError)
+    assert isinstance(never_sent.future.exception(), SessionExpiredError)
+
+
 def test_a_read_only_server_decides_on_no_write(stage: Stage) -> None:
     write, read = stage.write(), stage.read()
     stage.send()

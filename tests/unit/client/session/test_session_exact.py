@@ -14,6 +14,7 @@ from paddock import (
     Client,
     ConnectionLostError,
     ReplyLostError,
+    SessionExpiredError,
     SessionState,
     connect,
 )
@@ -30,7 +31,7 @@ EVERY_CUT = (Cut.BEFORE, Cut.AFTER, Cut.WITHIN)
 
 
 def exact(hosts: str, **settings: Any) -> Client:
-    return connect(hosts, random=Random(1), exact=True, **settings)
+    return connect(hosts, random=Random(1), **settings)
 
 
 def test_every_write_happens_once_and_has_its_own_outcome_wherever_it_is_cut() -> None:
@@ -160,6 +161,53 @@ def test_a_session_that_expires_meanwhile_says_so() -> None:
     run_virtually(main())
 
 
+def test_a_patient_transaction_is_answered_when_a_session_that_may_be_over_is_not() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with exact(proxy.hosts, session_timeout=4) as client:
+                await client.create("/n")
+                # The service hears of the client, but not the other way round.
+                fault = proxy.when(operation="multi").blackhole(Direction.TO_CLIENT)
+                sent = client.transaction().set("/n", b"1", version=0).commit(patient=True)
+                hasty = client.set("/n", b"2", version=1)
+                await fault.happened()
+                proxy.blackhole(Direction.TO_CLIENT)
+                await asyncio.sleep(8)
+                assert client.state is SessionState.OVERDUE
+                with pytest.raises(ConnectionLostError):
+                    await hasty
+                with pytest.raises(ConnectionLostError, match="it was not sent"):
+                    await client.set("/n", b"2", version=1)
+                later = client.transaction().set("/n", b"3").commit(patient=True)
+                await asyncio.sleep(1)
+                assert not sent.done()
+                assert not later.done()
+                proxy.heal()
+                [first], [last] = await sent, await later
+                assert first.version == 1
+                assert last.version in (2, 3)
+
+    run_virtually(main())
+
+
+def test_a_patient_transaction_ends_with_its_session() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with exact(proxy.hosts, session_timeout=4) as client:
+                proxy.when(operation="multi").cut_after(stay_away=True)
+                sent = client.transaction().set("/", b"1").commit(patient=True)
+                await asyncio.sleep(20)
+                later = client.transaction().set("/", b"2").commit(patient=True)
+                proxy.heal()
+                for one in (sent, later):
+                    with pytest.raises(SessionExpiredError):
+                        await one
+                with pytest.raises(SessionExpiredError):
+                    await client.transaction().set("/", b"2").commit(patient=True)
+
+    run_virtually(main())
+
+
 def test_a_close_whose_reply_is_lost_has_succeeded() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
@@ -190,10 +238,10 @@ def test_a_service_without_exact_sessions_gives_an_ordinary_one() -> None:
     run_virtually(main())
 
 
-def test_without_asking_the_session_is_an_ordinary_one() -> None:
+def test_who_does_not_want_an_exact_session_has_an_ordinary_one() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
-            async with connect(proxy.hosts, random=Random(1)) as client:
+            async with connect(proxy.hosts, random=Random(1), exact=False) as client:
                 assert not client.is_exact
                 proxy.when(operation="set").cut_after()
                 with pytest.raises(ConnectionLostError, match="outcome is unknown"):
