@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from paddock.errors import OK
+from paddock.errors import OK, RUNTIME_INCONSISTENCY
 from paddock.protocol import opcodes, operations
 from paddock.protocol.exact import KeptReply
 from paddock.protocol.jute import Reader
@@ -179,9 +179,11 @@ class Pair:
             for reply, (xid, operation, answer) in zip(
                 replies[len(replies) - len(must) :], must, strict=True
             ):
-                assert (reply.xid, reply.zxid, reply.error) == (xid, answer.zxid, answer.error)
+                error = _stopped_by(answer.reply) if operation == opcodes.MULTI else OK
+                error = answer.error if answer.error != OK else error
+                assert (reply.xid, reply.zxid, reply.error) == (xid, answer.zxid, error)
                 assert reply.body is not None
-                body = _decode(operation, reply.error, reply.body)
+                body = _decode(operation, answer.error, reply.body)
                 assert body == _normal(answer.reply)
 
     def _connect(self, client: Client, generation: int) -> None:
@@ -283,6 +285,13 @@ def _decode_results(body: bytes) -> list[object]:
         results.append((header.operation, header.error, record))
     assert (header.operation, header.error, reader.rest()) == (-1, -1, b"")
     return results
+
+
+def _stopped_by(reply: object) -> int:
+    """Return the code of the operation that a transaction failed with, or OK."""
+    assert reply is None or isinstance(reply, list)
+    codes = [error for operation, error, _ in reply or () if operation == opcodes.ERROR]
+    return next((code for code in codes if code not in (OK, RUNTIME_INCONSISTENCY)), OK)
 
 
 def _normal(reply: object) -> object:

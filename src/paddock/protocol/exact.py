@@ -22,7 +22,8 @@ byte more for it. The rules:
 * Replies are kept of one generation. A client that writes after an attachment has read its terms,
   so the older replies are not needed any more. A client that has lost the answer to its attachment
   has written nothing since, and the next one lists the same.
-* Of a reply that is too large to be kept, what is left is the error and the zxid.
+* Of a reply that is too large to be kept, what is left is the error and the zxid. The error of a
+  refused transaction, whose reply says OK and has an error for each operation, is what stopped it.
 
 The terms begin with flags: what the service can that upstream's cannot.
 """

@@ -217,6 +217,8 @@ class StateMachine:
         operations = self._operations
         operations.begin(entry, zxid)
         error = OK
+        # What is kept if a refused transaction's reply is not.
+        kept_error = OK
         body = b""
         try:
             if operation == opcodes.MULTI:
@@ -225,8 +227,10 @@ class StateMachine:
                     multi.read_steps(entry.body, entry.acl_entries_max()), operations
                 )
                 if failure != OK:
-                    # The transaction fails as a whole, but each operation has its own record.
+                    # The transaction fails as a whole, but each operation has its own record. The
+                    # header of its reply says OK.
                     operations.undo()
+                    kept_error = failure
             else:
                 body = self._run(operation, entry)
         except Refused as refusal:
@@ -249,7 +253,9 @@ class StateMachine:
         if writing is not None:
             self._writing = None
             if writing.kept is not None:
-                self.sessions.keep(writing, entry.xid, zxid, error, body, self.roster is not None)
+                self.sessions.keep(
+                    writing, entry.xid, zxid, error or kept_error, body, self.roster is not None
+                )
         return Outcome(
             error, zxid, body, operations.changes, operations.notice, self._take_session_change()
         )
