@@ -9,6 +9,7 @@ import pytest
 
 import paddock
 from paddock.client.client import Client
+from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
 from paddock.recipes import (
     Election,
@@ -67,16 +68,22 @@ WAYS: dict[str, Callable[[Client], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_no_server_takes_is_given_up_and_leaves_nothing(way: str) -> None:
+def test_what_no_server_takes_is_given_up_and_leaves_nothing(way: str, exact: bool) -> None:
     async def main() -> None:
         config = ServerConfig(port=0, max_frame_bytes=TAKEN_BYTES)
         async with EmbeddedServer(config=config) as server:
-            async with paddock.connect(server.hosts, random=Random(7)) as client:
+            async with paddock.connect(server.hosts, random=Random(7), exact=exact) as client:
+                states: list[SessionState] = []
+                client.add_listener(states.append)
                 with pytest.raises(ConnectionLostError):
                     await WAYS[way](client)
                 # The session has lived through all of it, and so has what was there before.
                 await client.wait_connected()
                 assert len(await client.ephemerals("/")) == (way == "updating")
+                if exact:
+                    # The client has tried ten times, so nobody tries again.
+                    assert states.count(SessionState.DISCONNECTED) < 30
 
     run_virtually(main())

@@ -1,10 +1,10 @@
-"""What locks cost: messages and round trips, however many wait."""
+"""What locks cost: messages and round trips, however many wait, and in which kind of session."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from random import Random
@@ -14,7 +14,17 @@ import pytest
 
 from paddock.api import connect
 from paddock.client.client import Client
-from paddock.recipes import Grant, Lock, ReadWriteLock, Semaphore
+from paddock.recipes import (
+    Barrier,
+    Grant,
+    Lock,
+    Queue,
+    ReadWriteLock,
+    Semaphore,
+    SharedValue,
+    SimpleMutex,
+)
+from paddock.recipes import Counter as SharedCounter
 from paddock.testing import (
     EmbeddedServer,
     FaultProxy,
@@ -172,3 +182,79 @@ def test_what_nobody_else_wants_costs_no_more_round_trips_than_it_must(
             assert round_trips(proxy, since) == 1
 
     run_virtually(main())
+
+
+Cycle: TypeAlias = Callable[[Client], Awaitable[object]]
+
+
+async def _cycle(scope: AbstractAsyncContextManager[Any]) -> None:
+    async with scope:
+        pass
+
+
+async def _queue(client: Client) -> None:
+    queue = Queue(client, "/queue")
+    await queue.put(b"item")
+    async with queue.take():
+        pass
+
+
+async def _gate(client: Client) -> None:
+    gate = Barrier(client, "/gate")
+    await gate.close()
+    await gate.open()
+
+
+async def _cost(cycle: Cycle, *, exact: bool) -> tuple[Counter[str], int]:
+    """Return the requests of the second of two cycles, and how often one waited for another."""
+    async with (
+        EmbeddedServer() as server,
+        FaultProxy(server.address) as proxy,
+        connect(proxy.hosts, random=Random(1), exact=exact) as client,
+    ):
+        await client.create("/app")
+        for _ in range(2):
+            since = len(proxy.seen)
+            await cycle(client)
+            taken = round_trips(proxy, since)
+            # What is deleted later is deleted by then.
+            await asyncio.sleep(2)
+        return messages(proxy, since), taken
+
+
+@pytest.mark.parametrize(
+    ("cycle", "saved"),
+    [
+        (lambda client: client.create("/app/n-", sequential=True), {}),
+        (lambda client: client.create("/app/n-", sequential=True, protected=True), {}),
+        (lambda client: client.create("/app/a", exist_ok=True), {}),
+        (lambda client: _cycle(Lock(client, "/lock")), {}),
+        (lambda client: _cycle(SimpleMutex(client, "/mutex", "me")), {}),
+        (lambda client: _cycle(Semaphore(client, "/semaphore", leases=2)), {}),
+        # The markers and receipts by which a write is recognised, which have to be deleted.
+        (lambda client: SharedCounter(client, "/number").add(), {"delete": 1}),
+        (lambda client: SharedValue(client, "/value").set(b"new"), {"delete": 1}),
+        (_queue, {}),
+        (_gate, {"multi": 1}),
+    ],
+    ids=[
+        "create",
+        "protected create",
+        "create if missing",
+        "lock",
+        "mutex",
+        "semaphore",
+        "counter",
+        "value",
+        "queue",
+        "barrier",
+    ],
+)
+def test_an_exact_session_takes_no_more_requests_than_an_ordinary_one(
+    cycle: Cycle, saved: dict[str, int]
+) -> None:
+    ordinary, ordinary_trips = run_virtually(_cost(cycle, exact=False))
+    exact, exact_trips = run_virtually(_cost(cycle, exact=True))
+    assert exact_trips <= ordinary_trips
+    assert ordinary - exact == Counter(saved)
+    assert exact <= ordinary

@@ -22,7 +22,9 @@ from paddock.errors import (
     InvalidArgumentError,
     NodeExistsError,
     NoNodeError,
+    NotAppliedError,
     NotReadOnlyError,
+    ReplyLostError,
     ServiceError,
     SessionExpiredError,
 )
@@ -73,9 +75,9 @@ class RetryLimit:
         self._count = 0
 
     def count(self, error: ConnectionLostError) -> None:
-        """Count one more; raise the error if the limit is reached."""
+        """Count one more; raise the error if the limit is reached, here or by the client."""
         self._count += 1
-        if self._count == ATTEMPTS_MAX:
+        if self._count == ATTEMPTS_MAX or isinstance(error, NotAppliedError):
             raise error
 
 
@@ -208,12 +210,13 @@ async def make_node(client: Client, path: str) -> None:
 async def write_once(
     client: Client,
     write: Callable[[], Awaitable[T]],
-    find: Callable[[], Awaitable[T | None]],
+    find: Callable[[ConnectionLostError], Awaitable[T | None]],
     limit: RetryLimit | None = None,
 ) -> T:
     """Send a write until it has happened, once; after a lost reply `find` returns its result.
 
-    `limit` is for a request that may be too large for the servers.
+    `find` gets the error, and raises it if nobody can tell. `limit` is for a request that may be
+    too large for the servers.
     """
     while True:
         try:
@@ -221,9 +224,12 @@ async def write_once(
         except NotReadOnlyError:
             await wait_writable(client)
         except ConnectionLostError as error:
-            found = await retry(client, find)
+            found = await find(error)
             if found is not None:
                 return found
+            if isinstance(error, ReplyLostError):
+                # It has happened, and what it left is gone already.
+                raise
             if limit is not None:
                 limit.count(error)
 
@@ -251,7 +257,7 @@ async def create_numbered(client: Client, path: str, data: bytes, *, acl: Sequen
         return next((name for name in names if mark in name), None)
 
     # If the client gives up looking for the node, we do not.
-    return name_of(await write_once(client, create, find, RetryLimit()))
+    return name_of(await write_once(client, create, lambda _: retry(client, find), RetryLimit()))
 
 
 class Signal:

@@ -36,16 +36,22 @@ from typing import Any, Final, NamedTuple, Self
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.errors import LockStateError, NodeExistsError, NoNodeError, TransactionFailedError
+from paddock.errors import (
+    ConnectionLostError,
+    LockStateError,
+    NodeExistsError,
+    NoNodeError,
+    TransactionFailedError,
+)
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.departure import Sweeper
+from paddock.recipes.common.receipt import Receipt
 from paddock.recipes.common.retry import (
     Signal,
     delete_first,
     make_node,
-    newest_stat,
     read_node,
     retry,
     wait_gone,
@@ -84,12 +90,13 @@ class Barrier(Recipe):
         """Close it, if it is open."""
         # Others may open it before our reply comes; then it must not be closed again.
         receipt_path = f"{self._path}-closed-{self._client.new_mark()}"
+        receipt = Receipt(self._client, receipt_path, self._acl)
 
         async def create() -> bool:
             while True:
                 transaction = self._client.transaction().create(self._path, acl=self._acl)
                 try:
-                    await transaction.create(receipt_path, acl=self._acl, ephemeral=True).commit()
+                    await receipt.commit(transaction)
                     return True
                 except TransactionFailedError as refusal:
                     if isinstance(refusal.results[0], NodeExistsError):
@@ -98,13 +105,13 @@ class Barrier(Recipe):
                         raise
                 await make_node(self._client, parent_path(self._path))
 
-        async def find() -> bool | None:
-            return await newest_stat(self._client, receipt_path) is not None or None
+        async def find(lost: ConnectionLostError) -> bool | None:
+            return await receipt.exists(lost) or None
 
         try:
             await write_once(self._client, create, find)
         finally:
-            self._sweeper.add(receipt_path)
+            receipt.delete_later(self._sweeper)
 
     async def open(self) -> None:
         """Open it, if it is closed: all waiters go on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -277,7 +277,10 @@ class Place(Contending):
                 except NoNodeError:
                     await self.line.make()
 
-        return await write_once(self.client, create, self._find, RetryLimit())
+        def find(_: ConnectionLostError) -> Awaitable[Created | None]:
+            return retry(self.client, self._find)
+
+        return await write_once(self.client, create, find, RetryLimit())
 
     async def _find(self) -> Created | None:
         for path in await self._own_paths():

@@ -45,8 +45,10 @@ from paddock.errors import (
     ConnectionLostError,
     InvalidArgumentError,
     NoNodeError,
+    NotAppliedError,
     NotEmptyError,
     NotReadOnlyError,
+    ReplyLostError,
     ServiceError,
     TransactionFailedError,
 )
@@ -239,10 +241,10 @@ class _SequentialCreate:
             except ConnectionLostError as error:
                 lost = error
                 found = await retry(self._client, self._find)
-                if found is None:
-                    break
                 if found:
                     return found
+                if found is None or isinstance(error, NotAppliedError | ReplyLostError):
+                    break
             except NotReadOnlyError:
                 await wait_writable(self._client)
             except TransactionFailedError as error:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -42,16 +42,22 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count, check_seconds, checked_data
 from paddock.client.transaction import Transaction
-from paddock.errors import InvalidArgumentError, LockStateError, NoNodeError, TransactionFailedError
+from paddock.errors import (
+    ConnectionLostError,
+    InvalidArgumentError,
+    LockStateError,
+    NoNodeError,
+    TransactionFailedError,
+)
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.departure import Sweeper
+from paddock.recipes.common.receipt import Receipt
 from paddock.recipes.common.retry import (
     RetryLimit,
     Signal,
     list_children,
-    newest_stat,
     random_fraction,
     request_each,
     retry,
@@ -284,40 +290,42 @@ class Queue(Recipe):
     ) -> str:
         item_id = self._client.new_mark()
         path = child_path(self._paths.entries, new_name(priority, item_id, due_ms))
-        receipt_path = child_path(self._paths.receipts, item_id)
+        # The item may be gone before our reply comes; the receipt stays.
+        receipt = Receipt(self._client, child_path(self._paths.receipts, item_id), self._acl)
 
         async def create() -> str:
             while True:
+                transaction = self._client.transaction()
+                transaction.create(path, data, acl=self._acl, sequential=True)
+                if letter_path is not None:
+                    transaction.delete(letter_path)
                 try:
-                    async with self._client.transaction() as transaction:
-                        transaction.create(path, data, acl=self._acl, sequential=True)
-                        # The item may be gone before our reply comes; the receipt stays.
-                        transaction.create(receipt_path, acl=self._acl, ephemeral=True)
-                        if letter_path is not None:
-                            transaction.delete(letter_path)
+                    await receipt.commit(transaction)
                     return item_id
                 except TransactionFailedError as refusal:
-                    await self._repair(refusal)
+                    await self._repair(refusal, receipt)
 
-        async def find() -> str | None:
-            if await newest_stat(self._client, receipt_path) is not None:
+        async def find(lost: ConnectionLostError) -> str | None:
+            if await receipt.exists(lost):
                 return item_id
             # The receipt may have been deleted.
-            entries = in_order(await list_children(self._client, self._paths.entries))
+            entries = in_order(await retry(self._client, self._list_entries))
             return next((entry.id for entry in entries if entry.id == item_id), None)
 
         try:
             return await write_once(self._client, create, find, RetryLimit())
         finally:
-            self._sweeper.add(receipt_path)
+            receipt.delete_later(self._sweeper)
 
-    async def _repair(self, refusal: TransactionFailedError) -> None:
+    def _list_entries(self) -> Awaitable[list[str]]:
+        return list_children(self._client, self._paths.entries)
+
+    async def _repair(self, refusal: TransactionFailedError, receipt: Receipt) -> None:
         """Create missing containers, or raise the cause of a refusal."""
-        above, receipts, *letter = refusal.results
-        if isinstance(above, NoNodeError) or isinstance(receipts, NoNodeError):
+        above = refusal.results[0]
+        if isinstance(above, NoNodeError) or isinstance(receipt.refusal(refusal), NoNodeError):
             return await self._paths.make()
-        cause = next((one for one in (above, receipts, *letter) if one is not None), refusal)
-        raise cause from refusal
+        raise refusal.cause or refusal from refusal
 
     # Taking.
 

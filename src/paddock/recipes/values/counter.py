@@ -14,7 +14,8 @@ again after a random, growing pause.
 * Expiry: SessionExpiredError. An addition in flight has happened once, or not at all.
 * Cancellation: an addition in flight has happened once, or not at all.
 * Never promised: to know the outcome of an addition whose reply was lost, if the node or our marker
-  is deleted before we look. The first raises ConnectionLostError; the addition is not repeated.
+  is deleted before we look. The first raises ConnectionLostError; the addition is not repeated. In
+  an exact session the outcome is known.
 """
 
 from __future__ import annotations

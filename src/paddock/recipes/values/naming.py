@@ -14,8 +14,8 @@ number is given twice.
 * Expiry: SessionExpiredError. A write in flight has happened once, or not at all. Names stay.
 * Cancellation: a write in flight has happened once, or not at all.
 * Never promised: to know whether a name was bound whose reply was lost, if it is unbound before we
-  look; that raises ConnectionLostError. And numbers begin again if the node that counts them is
-  deleted. There are 2147483647.
+  look; that raises ConnectionLostError, but not in an exact session. And numbers begin again if
+  the node that counts them is deleted. There are 2147483647.
 """
 
 from __future__ import annotations

@@ -8,13 +8,15 @@
 The value is the data of one node. Guaranteed is that every write happens exactly once, and over the
 value it was made from, also if its reply is lost: the same transaction creates a marker, by which
 the write is recognised (an ephemeral node `_mark_…` below the value's own, for a moment). So a
-writer needs the permissions CREATE and DELETE, in addition to WRITE.
+writer needs the permissions CREATE and DELETE, in addition to WRITE. In an exact session there is
+no marker, and WRITE is enough.
 
 * Suspension (the connection is lost): every call waits for the next connection and goes on.
 * Expiry: SessionExpiredError. A write in flight has happened once, or not at all.
 * Cancellation: a write in flight has happened once, or not at all.
 * Never promised: to know the outcome of a write whose reply was lost, if the node or our marker is
-  deleted before we look. The first raises ConnectionLostError; the write is not repeated.
+  deleted before we look. The first raises ConnectionLostError; the write is not repeated. In an
+  exact session the outcome is known.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """A node whose writes happen exactly once, also if replies are lost.
 
 A write is a transaction: the data, if the node has the version that was read, and a *marker*, an
-ephemeral node below it with a unique name. If the reply is lost, the transaction is sent again. At
-most one succeeds, since the version has changed then; if one is refused, the marker tells whether
-an earlier one has succeeded. A marker is deleted after the reply.
+ephemeral node below it with a unique name. It is the receipt (`paddock.recipes.common.receipt`) by
+which the write is recognised if the reply is lost; else the transaction is sent again. At most one
+succeeds, since the version has changed then. A marker is deleted after the reply. In an exact
+session there are no markers.
 
 A lost write whose node is deleted, or whose session ends, has an unknown outcome, and raises
 ConnectionLostError. Versions begin anew in a node that is deleted and re-created.
@@ -13,27 +14,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from paddock.client.client import Client
+from paddock.client.transaction import Transaction
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
     NodeExistsError,
     NoNodeError,
     NotReadOnlyError,
-    SessionExpiredError,
     TransactionFailedError,
 )
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
 from paddock.recipes.common.background import Recipe
+from paddock.recipes.common.receipt import Receipt
 from paddock.recipes.common.retry import (
-    delete_if_exists,
     make_node,
-    newest_stat,
     random_fraction,
     read_node,
     retry,
@@ -103,32 +103,34 @@ class VersionedNode(Recipe):
         """Write over the version that was seen; return False if there is a newer one."""
         if seen is None and self.path != "/":
             await make_node(self._client, parent_path(self.path))
-        marker = child_path(self.path, f"{MARKER_PREFIX}{self._client.new_mark()}")
+        marker = f"{MARKER_PREFIX}{self._client.new_mark()}"
+        receipt = Receipt(self._client, child_path(self.path, marker), self._acl)
         may_exist = True
         try:
-            may_exist = await self._complete(data, seen, marker)
+            may_exist = await self._complete(data, seen, receipt)
             return may_exist
         finally:
             if may_exist:
                 # In the background: it does no harm.
-                self._client.start_task(self._remove(marker))
+                receipt.delete()
 
-    async def _complete(self, data: bytes, seen: Stat | None, marker: str) -> bool:
+    async def _complete(self, data: bytes, seen: Stat | None, receipt: Receipt) -> bool:
         lost: ConnectionLostError | None = None
         for _ in range(_ATTEMPTS_MAX):
             try:
-                await self._submit(data, seen, marker)
+                await receipt.commit(self._new_transaction(data, seen))
                 return True
             except ConnectionLostError as error:
                 lost = error
-                await self._client.wait_connected()
+                if await receipt.exists(lost):
+                    return True
             except NotReadOnlyError:
                 await wait_writable(self._client)
             except TransactionFailedError as error:
                 why = error.cause or error
                 if lost is not None:
                     # The reason may be an earlier one that has succeeded.
-                    if await retry(self._client, lambda: newest_stat(self._client, marker)):
+                    if await receipt.exists(lost):
                         return True
                     if isinstance(why, NoNodeError):
                         break
@@ -137,15 +139,8 @@ class VersionedNode(Recipe):
                 raise why from error
         raise ConnectionLostError("update", self.path) from lost
 
-    async def _submit(self, data: bytes, seen: Stat | None, marker: str) -> None:
-        async with self._client.transaction() as transaction:
-            if seen is None:
-                transaction.create(self.path, data, acl=self._acl)
-            else:
-                transaction.set(self.path, data, version=seen.version)
-            transaction.create(marker, acl=self._acl, ephemeral=True)
-
-    async def _remove(self, marker: str) -> None:
-        # The marker goes with an expired session.
-        with suppress(SessionExpiredError):
-            await retry(self._client, lambda: delete_if_exists(self._client, marker))
+    def _new_transaction(self, data: bytes, seen: Stat | None) -> Transaction:
+        transaction = self._client.transaction()
+        if seen is None:
+            return transaction.create(self.path, data, acl=self._acl)
+        return transaction.set(self.path, data, version=seen.version)
