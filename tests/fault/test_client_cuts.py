@@ -8,6 +8,8 @@ there. Wherever the connection is lost:
   once or not at all, and never twice.
 * Nothing is called done that was not, and no error is due to an earlier attempt of our own.
 * Nothing hangs, and the client is of use afterwards.
+
+In an exact session every call gives the right answer, and has happened once.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from tests.fault.stage import client_call_stories, client_watch_stories
 from tests.fault.stage.client_stories import prepare
 from tests.fault.stage.cutting import (
     CUTS,
+    LOSSES,
     play_on,
     play_with_every_fault,
     play_with_every_two_faults,
@@ -36,6 +39,11 @@ STORIES: Final = {**client_call_stories.STORIES, **client_watch_stories.STORIES}
 @pytest.mark.parametrize("name", STORIES)
 def test_the_answer_is_right_whatever_happens_to_a_request(name: str) -> None:
     assert play_with_every_fault(STORIES[name], prepare) >= 27
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_no_outcome_is_unknown_in_an_exact_session(name: str) -> None:
+    assert play_with_every_fault(STORIES[name], prepare, LOSSES, exact=True) >= 9
 
 
 # What is played on Apache ZooKeeper, too, in real time: one of each kind. Persistent watches are
@@ -67,6 +75,12 @@ LONG: Final = {*STORIES} - {*ON_APACHE} | {"deleting a tree"}
 )
 def test_the_answer_is_right_also_if_the_next_connection_is_lost(name: str) -> None:
     assert play_with_every_two_faults(STORIES[name], prepare) >= 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", STORIES)
+def test_two_lost_connections_leave_nothing_unknown_in_an_exact_session(name: str) -> None:
+    assert play_with_every_two_faults(STORIES[name], prepare, exact=True) >= 20
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from paddock.client.operations.streams import Change
 from paddock.client.states import Event, EventType, SessionState
 from paddock.errors import SessionExpiredError
 from tests.fault.stage.client_stories import Stories
-from tests.fault.stage.cutting import LOST, SESSION_TIMEOUT_S, Stage, attempt
+from tests.fault.stage.cutting import LOST, SESSION_TIMEOUT_S, Stage
 
 STORIES: Final = Stories()
 
@@ -214,7 +214,7 @@ async def updating_a_configuration(stage: Stage) -> None:
     await changed.wait(1)
     data, stat = await client.get("/leaf", watch=changed)
     assert data == b"old b"
-    written = await attempt(client.set("/leaf", data + b" c", version=stat.version))
+    written = await stage.attempt(client.set("/leaf", data + b" c", version=stat.version))
     after, now = await client.get("/leaf")
     if written is LOST:
         assert (after, now.version) in ((b"old b", 1), (b"old b c", 2))
@@ -250,10 +250,10 @@ async def producing_and_consuming(stage: Stage) -> None:
 async def joining_a_group(stage: Stage) -> None:
     """A member whose reply was lost looks for itself by its session."""
     client, bystander = stage.client, stage.bystander
-    if await attempt(client.create("/box/me", b"here", ephemeral=True)) is LOST:
+    if await stage.attempt(client.create("/box/me", b"here", ephemeral=True)) is LOST:
         stat = await client.exists("/box/me")
         if stat is None:
-            if await attempt(client.create("/box/me", b"here", ephemeral=True)) is LOST:
+            if await stage.attempt(client.create("/box/me", b"here", ephemeral=True)) is LOST:
                 return
         else:
             assert stat.ephemeral_owner == client.session_id
@@ -272,7 +272,7 @@ async def closing(stage: Stage) -> None:
     assert client.state is SessionState.CLOSED
     # It was asked before, so it is answered, unless there was no time for it, or for sending it.
     with suppress(SessionExpiredError):
-        answer = await attempt(reading)
+        answer = await stage.attempt(reading)
         assert answer is LOST or answer.data == b"old"
     with pytest.raises(SessionExpiredError, match="the client is closed"):
         await client.get("/leaf")

@@ -6,7 +6,7 @@ time, on a server in memory and of its own: nothing is waited for, and a play ta
 
 What a story may see is the same wherever the fault is: `attempt` gives the answer of a call, or
 LOST if the client says that the outcome is unknown. Any other error fails the story, with a note of
-the faults that were played.
+the faults that were played. In an exact session no outcome may be unknown.
 """
 
 from __future__ import annotations
@@ -58,14 +58,6 @@ LOST: Final = _Lost.LOST
 Outcome: TypeAlias = T | Literal[_Lost.LOST]
 
 
-async def attempt(call: Awaitable[T]) -> Outcome[T]:
-    """Return the result of a call, or LOST if the connection was lost."""
-    try:
-        return await call
-    except ConnectionLostError:
-        return LOST
-
-
 @dataclass(frozen=True, slots=True)
 class FaultKind:
     """Something that happens to a request."""
@@ -77,13 +69,18 @@ class FaultKind:
 CUT_BEFORE: Final = FaultKind("cut before", lambda at: at.cut_before())
 CUT_AFTER: Final = FaultKind("cut after", lambda at: at.cut_after())
 CUTS: Final = (CUT_BEFORE, CUT_AFTER)
+SILENT_REPLY: Final = FaultKind(
+    "silence instead of the reply to", lambda at: at.blackhole(Direction.TO_CLIENT)
+)
+# Each way to lose a request or its reply.
+LOSSES: Final = (*CUTS, SILENT_REPLY)
 FAULTS: Final = (
     *CUTS,
     FaultKind("reset after", lambda at: at.cut_after(reset=True)),
     FaultKind("cut within the header of the reply to", lambda at: at.truncate(11)),
     FaultKind("cut within the body of the reply to", lambda at: at.truncate(21)),
     FaultKind("silence from", lambda at: at.blackhole()),
-    FaultKind("silence instead of the reply to", lambda at: at.blackhole(Direction.TO_CLIENT)),
+    SILENT_REPLY,
     FaultKind("a second's delay of", lambda at: at.delay(1.0)),
     FaultKind("a second's delay of the reply to", lambda at: at.delay_reply(1.0)),
 )
@@ -115,23 +112,40 @@ class Stage:
     # Whether nothing was to go wrong.
     is_undisturbed: bool
 
+    async def attempt(self, call: Awaitable[T]) -> Outcome[T]:
+        """Return the result of a call, or LOST if the connection was lost."""
+        try:
+            return await call
+        except ConnectionLostError:
+            if self.client.is_exact and not self.client.state.is_final:
+                raise
+            return LOST
+
 
 Story: TypeAlias = Callable[[Stage], Awaitable[None]]
 
 
 def play_with_every_fault(
-    story: Story, prepare: Callable[[Client], Awaitable[None]], kinds: Sequence[FaultKind] = FAULTS
+    story: Story,
+    prepare: Callable[[Client], Awaitable[None]],
+    kinds: Sequence[FaultKind] = FAULTS,
+    *,
+    exact: bool = False,
 ) -> int:
     """Play a story without a fault, then with each fault at each of its requests; count them."""
-    requests = _play(story, prepare, ())
+    requests = _play(story, prepare, (), exact)
     plans = [(Planned(kind, request),) for request in requests for kind in kinds]
     for plan in plans:
-        _play(story, prepare, plan)
+        _play(story, prepare, plan, exact)
     return len(plans)
 
 
 def play_with_every_two_faults(
-    story: Story, prepare: Callable[[Client], Awaitable[None]], kinds: Sequence[FaultKind] = CUTS
+    story: Story,
+    prepare: Callable[[Client], Awaitable[None]],
+    kinds: Sequence[FaultKind] = CUTS,
+    *,
+    exact: bool = False,
 ) -> int:
     """Play a story with each fault, and then with another one at each request that follows.
 
@@ -139,23 +153,23 @@ def play_with_every_two_faults(
     the request that is repeated.
     """
     count = 0
-    for request in _play(story, prepare, ()):
+    for request in _play(story, prepare, (), exact):
         for kind in kinds:
             first = Planned(kind, request)
-            requests = _play(story, prepare, (first,))
+            requests = _play(story, prepare, (first,), exact)
             for later in requests[request.number :][:_FOLLOWING]:
                 for another in kinds:
-                    _play(story, prepare, (first, Planned(another, later)))
+                    _play(story, prepare, (first, Planned(another, later)), exact)
                     count += 1
     return count
 
 
 def _play(
-    story: Story, prepare: Callable[[Client], Awaitable[None]], plan: Plan
+    story: Story, prepare: Callable[[Client], Awaitable[None]], plan: Plan, exact: bool
 ) -> tuple[SeenRequest, ...]:
     with in_real_time(_REAL_DEADLINE_S):
         try:
-            return run_virtually(_perform(story, prepare, plan))
+            return run_virtually(_perform(story, prepare, plan, exact))
         except BaseException as error:
             for planned in plan:
                 error.add_note(str(planned))
@@ -163,10 +177,10 @@ def _play(
 
 
 async def _perform(
-    story: Story, prepare: Callable[[Client], Awaitable[None]], plan: Plan
+    story: Story, prepare: Callable[[Client], Awaitable[None]], plan: Plan, exact: bool
 ) -> tuple[SeenRequest, ...]:
     async with asyncio.timeout(_DEADLINE_S), EmbeddedServer() as server:
-        return await perform_on(server.address, "", story, prepare, plan)
+        return await perform_on(server.address, "", story, prepare, plan, exact=exact)
 
 
 async def play_on(
@@ -203,6 +217,8 @@ async def perform_on(
     story: Story,
     prepare: Callable[[Client], Awaitable[None]],
     plan: Plan,
+    *,
+    exact: bool = False,
 ) -> tuple[SeenRequest, ...]:
     """Play a story once, below a node that is made for it; give the requests that it took."""
     problems: list[str] = []
@@ -219,8 +235,11 @@ async def perform_on(
     ):
         await prepare(bystander)
         faults = [one.kind.arm(proxy.when(nth=one.request.number)) for one in plan]
-        client = connect(proxy.hosts + chroot, session_timeout=SESSION_TIMEOUT_S, random=Random(2))
+        client = connect(
+            proxy.hosts + chroot, session_timeout=SESSION_TIMEOUT_S, random=Random(2), exact=exact
+        )
         async with client:
+            assert client.is_exact == exact
             await story(Stage(client, bystander, proxy, not plan))
         requests = proxy.requests
         for fault, planned in zip(faults, plan, strict=True):

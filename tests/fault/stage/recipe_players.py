@@ -51,8 +51,19 @@ class Note:
 class Player:
     """One who takes part."""
 
-    def __init__(self, name: str, hosts: str, random: Random, log: GrantLog, notes: list[Note]):
+    def __init__(
+        self,
+        name: str,
+        hosts: str,
+        random: Random,
+        log: GrantLog,
+        notes: list[Note],
+        *,
+        exact: bool = False,
+    ) -> None:
         self.name = name
+        # Whether its sessions are exact.
+        self.is_exact = exact
         # The client that it has now, and what is known of its session; set by `connect`.
         self.client: Client
         self.session: SessionRecord
@@ -66,7 +77,12 @@ class Player:
     async def connect(self) -> Client:
         """Begin a new session: before the play, and when one goes on after its session's end."""
         record = SessionRecord(self.name)
-        client = connect(self._hosts, session_timeout=SESSION_TIMEOUT_S, random=self._random)
+        client = connect(
+            self._hosts,
+            session_timeout=SESSION_TIMEOUT_S,
+            random=self._random,
+            exact=self.is_exact,
+        )
         loop = asyncio.get_running_loop()
 
         def listen(state: SessionState) -> None:
@@ -99,8 +115,14 @@ class Player:
             return False
         except (ConnectionLostError, SessionExpiredError):
             # Nobody knows: it is found among what was written, or not.
+            self.check_doubt()
             return False
         return True
+
+    def check_doubt(self) -> None:
+        """Tell the judge of an outcome that is unknown, in an exact session that lives."""
+        is_sure = self.is_exact and not self.session.is_expired and not self.session.learnt_at
+        self.expect(not is_sure, "something is unknown in an exact session")
 
     def note(self, what: str, value: Any = None) -> None:
         """Tell the judge of something."""

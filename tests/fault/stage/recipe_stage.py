@@ -68,6 +68,8 @@ class Story:
     subject: Part
     # They begin before the subject does; who is to come later sleeps first, in virtual time.
     rivals: tuple[Part, ...] = ()
+    # Whether the subject's session is exact; those of the rivals are.
+    exact: bool = False
     # Where the recipe has its nodes.
     path: str = "/recipe"
     # How much there is to be held: leases of a semaphore, or 1.
@@ -131,9 +133,18 @@ class Scene:
         # Whether it was cancelled before it came to its end.
         self.is_subject_cancelled = False
         self._server_address = server.address
-        self._subject = Player("the subject", proxy.hosts, Random(2), self.log, self.notes)
+        self._subject = Player(
+            "the subject", proxy.hosts, Random(2), self.log, self.notes, exact=story.exact
+        )
         self._rivals = [
-            Player(f"rival {number}", server.hosts, Random(2 + number), self.log, self.notes)
+            Player(
+                f"rival {number}",
+                server.hosts,
+                Random(2 + number),
+                self.log,
+                self.notes,
+                exact=True,
+            )
             for number in range(1, len(story.rivals) + 1)
         ]
         self._faults: list[tuple[Fault, str]] = []

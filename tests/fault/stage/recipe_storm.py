@@ -6,7 +6,8 @@ Each seed is a world of its own, in virtual time: some players, each behind a pr
 one act after the other (`storm_acts`), while the wind does something to one of them every few
 seconds. When it has calmed down, everybody has to play every act once more, undisturbed, and
 everything is judged as on the stage (`recipe_stage`): the log of grants of each act, the writes
-under grants, and what is left. The same seed is the same world: a failure says which one it was.
+under grants, and what is left. Every other player has exact sessions: nothing is unknown to it as
+long as they live. The same seed is the same world: a failure says which one it was.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ _REAL_DEADLINE_S: Final = 120
 _PLAYERS: Final = (2, 6)
 # A gust comes at one of so many passes of the event loop.
 _PASSES_MAX: Final = 50
-# What ends an act when the session is over, or its player was kept away for too long.
-_EXCUSES: Final = (SessionExpiredError, ConnectionLostError, RecipeError)
+# What ends an act when the session is over, besides an unknown outcome.
+_EXCUSES: Final = (SessionExpiredError, RecipeError)
 
 
 class _Place:
@@ -121,6 +122,8 @@ class _Sailor:
             self.player.check_watches()
             if not self.playing.cancelled():
                 self.playing.result()
+        except ConnectionLostError:
+            self.player.check_doubt()
         except _EXCUSES:
             pass
         finally:
@@ -273,7 +276,9 @@ class World:
         proxy = await stack.enter_async_context(FaultProxy(server.address))
         random = Random(self._random.random())
         log = self._places[0].log
-        player = Player(f"player {number}", proxy.hosts, random, log, self._notes)
+        # Of both kinds, together in each world.
+        exact = number % 2 == 0
+        player = Player(f"player {number}", proxy.hosts, random, log, self._notes, exact=exact)
         await player.connect()
         return _Sailor(player, proxy, random)
 
