@@ -224,8 +224,8 @@ def test_replies_of_a_session_that_is_not_there_are_refused() -> None:
     other = snapshot[: at + 1] + (99).to_bytes(8, "big") + snapshot[at + 9 :]
     with pytest.raises(SnapshotError, match="replies of session 0x63, which is not there"):
         restore([other])
-    # Behind its kind, session, generation and confirmed xid come the number of chunks, the length of
-    # the only one, and the reply: xid, zxid, error, and the length of its body, which is 6.
+    # Behind its kind, session, generation and confirmed xid come the number of chunks, the length
+    # of the only one, and the reply: xid, zxid, error, and the length of its body, which is 6.
     length_at = at + 1 + 8 + 8 + 4 + 4 + 4 + 16
     assert snapshot[length_at : length_at + 4] == (6).to_bytes(4, "big")
     for length in (0, 5, 7):
