@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from paddock.testing.simulation.world_loop import WorldLoop
 
 _SLOW_SYNC_SECONDS = 2.0
-_LAG_SECONDS = 1.5
+_LAG_SECONDS_MIN = 0.4
+_LAG_SECONDS_MAX = 1.5
 _JUMP_MS = 20_000
 
 
@@ -180,7 +181,8 @@ class Faults:
             link.cut_requests()
             self._lasts(fault, self._in_etcd(link.heal))
         elif fault.kind == p.LAG:
-            link.delay_s = _LAG_SECONDS * fault.value
+            spread = _LAG_SECONDS_MAX - _LAG_SECONDS_MIN
+            link.delay_s = _LAG_SECONDS_MIN + spread * fault.value
             self._lasts(fault, lambda: setattr(link, "delay_s", 0.0))
         elif fault.kind == p.HOARD:
             link.hoard_s = 60.0 * fault.value

@@ -282,11 +282,15 @@ def _faults(
             # A client that has to go elsewhere just then.
             at = fault.at + draw.uniform(0, 3)
             found.append(Fault(round(at, 4), CUT, draw.randint(1, len(clients)), 0.0, 0.5))
-        if kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
+        if kind == LAG and draw.random() < 0.6:
+            # It sends nothing more, until others depose it, and still hears of what it has sent.
+            at = fault.at + draw.uniform(0, fault.seconds)
+            seconds = round(draw.uniform(4, 8), 4)
+            found.append(Fault(round(at, 4), GAG, target, seconds))
+        elif kind in _OF_LEASES and servers > 1 and draw.random() < 0.3:
             # Troubles do not come alone.
             at = fault.at + draw.uniform(0, fault.seconds)
-            # What is slow breaks: what has been sent comes late, and is the last for long.
-            again = draw.choice((UNLINK, GAG) if kind == LAG else _OF_LEASES)
+            again = draw.choice(_OF_LEASES)
             seconds = round(draw.choice(_LONG) * draw.uniform(0.5, 1.5), 4)
             value = round(draw.random(), 4)
             found.append(Fault(round(at, 4), again, fault.target, seconds, value))

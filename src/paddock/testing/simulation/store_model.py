@@ -272,6 +272,9 @@ class ModelStore(Store):
 
     def _send(self, execute: Callable[[], T], answer: asyncio.Future[T], is_append: bool) -> None:
         model, loop = self._model, asyncio.get_running_loop()
+        if self._link.is_cut and not self._link.is_mute:
+            # Nothing comes back that would tell of it.
+            return
         if self._link.is_cut or model.chance(model.faults.request_lost):
             self._lose(answer)
             return
