@@ -49,11 +49,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "multi-keeps-its-parts",
         "A transaction of which an operation fails leaves nothing behind.",
         "state/machine.py",
-        "                if failure != OK:\n"
-        "                    # The transaction fails as a whole, but each operation has its own"
-        " record.\n"
-        "                    operations.undo()\n",
-        "",
+        "                    operations.undo()\n                    kept_error = failure\n",
+        "                    kept_error = failure\n",
     ),
     mutation(
         "refusal-keeps-zxid",
