@@ -78,15 +78,15 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
         "lost-addition-repeated",
         "An addition whose reply was lost is not repeated if it took effect.",
-        "recipes/values/versioned_node.py",
-        "if await retry(self._client, lambda: newest_stat(self._client, marker)):\n",
-        "if False:\n",
+        "recipes/common/receipt.py",
+        "        return await retry(self._client, self._is_found)\n",
+        "        return False\n",
     ),
     mutation(
         "addition-over-another",
         "An addition is written over the number that was read.",
         "recipes/values/versioned_node.py",
-        "                transaction.set(self.path, data, version=seen.version)\n",
-        "                transaction.set(self.path, data)\n",
+        "        return transaction.set(self.path, data, version=seen.version)\n",
+        "        return transaction.set(self.path, data)\n",
     ),
 )
