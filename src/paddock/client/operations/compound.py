@@ -26,6 +26,7 @@ from paddock.errors import (
     NoNodeError,
     NotAppliedError,
     NotEmptyError,
+    ReplyLostError,
     RequestError,
 )
 from paddock.protocol.paths import child_path, parent_path
@@ -122,7 +123,8 @@ async def create_carefully(
                 raise
         if found is not None:
             return found
-        if isinstance(failure, NotAppliedError):
+        if isinstance(failure, NotAppliedError | ReplyLostError):
+            # Sent often enough; or applied, and gone since.
             raise failure
         in_flight = create()
     in_flight.cancel()

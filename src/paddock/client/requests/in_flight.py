@@ -154,10 +154,12 @@ class InFlight:
                 self._lose_again(request, again)
             elif terms is None and is_read_only:
                 self._undecided.append(request)
-            elif replies is None or terms is None or request.xid <= self._confirmed(terms):
+            elif replies is None or terms is None:
                 request.fail(LOST)
             elif request.xid in replies:
                 self._settled.append((request, replies[request.xid]))
+            elif request.xid <= self._confirmed(terms):
+                request.fail(LOST)
             else:
                 self._lose_again(request, again)
         again.extend(self.unsent)

@@ -151,6 +151,15 @@ def test_terms_that_cannot_tell_leave_the_outcome_unknown(
     assert [*stage.requests.unsent] == [read]
 
 
+def test_what_is_listed_is_known_though_numbers_have_begun_again(stage: Stage) -> None:
+    """Numbers go up to the largest and begin with 1: the confirmed one may be larger."""
+    write = stage.write()
+    stage.send()
+    stage.lose()
+    stage.begin(2, 1, (reply(11),), confirmed=2**31 - 5)
+    assert write.future.exception() is None
+
+
 def test_a_reply_that_was_not_kept_has_an_error_of_its_own(stage: Stage) -> None:
     large, refused = stage.write(), stage.write()
     stage.send()

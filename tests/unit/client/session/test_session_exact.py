@@ -115,6 +115,26 @@ def test_the_event_of_a_write_comes_before_its_reply_also_after_a_reconnect() ->
     run_virtually(main())
 
 
+def test_what_was_applied_is_not_repeated_if_it_is_gone_since() -> None:
+    """Its reply was not kept, and somebody has taken it meanwhile."""
+
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with exact(proxy.hosts) as client, exact(server.hosts) as other:
+                proxy.when(operation="create2").cut_after()
+                path = "/" + "x" * SESSION_BYTES_MAX
+                made = asyncio.Event()
+                await other.exists(path, watch=lambda _: made.set())
+                creating = client.create(path, exist_ok=True)
+                await made.wait()
+                await other.delete(path)
+                with pytest.raises(ReplyLostError):
+                    await creating
+                assert await other.exists(path) is None
+
+    run_virtually(main())
+
+
 def test_a_reply_that_was_too_large_to_be_kept_is_named() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
