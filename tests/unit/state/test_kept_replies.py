@@ -163,6 +163,20 @@ def test_a_chunk_goes_when_there_is_a_window_without_it(world: World, exact: Con
     dump(world.machine)
 
 
+def test_no_chunk_goes_while_one_reply_of_a_window_is_missing(
+    world: World, exact: Connection
+) -> None:
+    exact.create(long_path(0, CHUNK_BYTES))
+    for _ in range(WINDOW - 2):
+        exact.delete(b"/none")
+    # It ends its chunk, one reply too early.
+    exact.create(long_path(1, CHUNK_BYTES))
+    kept = world.kept(exact.session)
+    assert (kept.confirmed, kept.count) == (0, WINDOW)
+    exact.create(long_path(2, CHUNK_BYTES))
+    assert (kept.confirmed, kept.count) == (1, WINDOW)
+
+
 def test_a_chunk_ends_with_its_bytes_too(world: World, exact: Connection) -> None:
     half = CHUNK_BYTES // 2
     for number in range(5):
@@ -313,6 +327,19 @@ def test_another_server_has_the_replies_and_the_digest_has_them_too() -> None:
     assert fresh.adopt(1, kept.confirmed, [*chunks, last[:-1] + b"?"])
     restored.sessions.adopt_digests()
     assert restored.shared_digest() != state.machine.shared_digest()
+
+
+def test_bodies_that_go_leave_the_digest_too() -> None:
+    state = SharedState()
+    state.join(A)
+    session = open_exact(state, A)
+    for number in range(4):
+        body = encode(CreateRequest(long_path(number, SESSION_BYTES_MAX // 3), b"", OPEN, 0))
+        entry = Entry(opcodes.CREATE, body, session, 1, number + 1, rules=NEVER_EXACT + 1)
+        (outcome,) = state.commit(A, entry)
+        assert outcome.error == OK
+    assert None in bodies(kept_of(state.machine, session))
+    dump(state.machine)
 
 
 def test_that_a_session_is_exact_is_in_the_digest() -> None:

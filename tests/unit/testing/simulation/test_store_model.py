@@ -118,7 +118,8 @@ def test_a_watch_goes_on_while_requests_are_lost_until_it_breaks() -> None:
         await two.append(BOOT, 1, b"")
         assert (await watched).number == 1
         with pytest.raises(StoreError, match="no sign of life"):
-            await anext(records)
+            async with asyncio.timeout(60):
+                await anext(records)
 
     run_virtually(scenario())
 
