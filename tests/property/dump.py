@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 
 from paddock.protocol.records import Stat
 from paddock.protocol.replies import GetDataResponse
-from paddock.state.kept_replies import CHUNK, SESSION_BYTES_MAX, WINDOW, KeptReplies
+from paddock.state.kept_replies import CHUNK, OWN_BYTES, SESSION_BYTES_MAX, WINDOW, KeptReplies
 from paddock.state.limits import LIMITS, QUOTA
 from paddock.state.machine import StateMachine
 from paddock.state.node import (
@@ -58,7 +58,7 @@ def dump_kept(machine: StateMachine) -> dict[int, tuple[int, int, list[bytes]]]:
         if kept is not None:
             found[session.id] = kept.generation, kept.confirmed, kept.chunks()
             assert (kept.generation == 0) == (kept.count == 0)
-            total += kept.size
+            total += max(0, kept.size - OWN_BYTES)
             fresh = KeptReplies()
             assert fresh.adopt(*found[session.id])
             assert (kept.size, kept.count) == (fresh.size, fresh.count)

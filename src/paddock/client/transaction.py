@@ -22,7 +22,13 @@ from paddock.client.operations.request_sender import RequestSender
 from paddock.client.requests.arguments import check_flag
 from paddock.client.requests.encoder import ANY_VERSION, Encoder
 from paddock.client.requests.pending_request import name_of, refusal
-from paddock.errors import OK, ServiceError, TransactionFailedError, UsageError
+from paddock.errors import (
+    OK,
+    RUNTIME_INCONSISTENCY,
+    ServiceError,
+    TransactionFailedError,
+    UsageError,
+)
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL
 from paddock.protocol.acl import OPEN as OPEN_TO_ALL
@@ -142,10 +148,14 @@ class Transaction:
     def _decode(self, reader: Reader) -> list[Any]:
         results: list[Any] = []
         errors: list[ServiceError | None] = []
-        for step in self._steps:
+        for number, step in enumerate(self._steps):
             header = MultiHeader.read(reader)
-            if header.done:
+            if header.done and not any(errors):
                 raise DecodeError(f"the answer to {len(self._steps)} operations ends early")
+            if header.done:
+                # It may end with the one that failed: those after it were not tried.
+                errors += [rest.error(RUNTIME_INCONSISTENCY) for rest in self._steps[number:]]
+                break
             code = reader.int32() if header.operation == opcodes.ERROR else OK
             if header.operation != opcodes.ERROR:
                 results.append(self._result(header.operation, reader))

@@ -22,8 +22,9 @@ byte more for it. The rules:
 * Replies are kept of one generation. A client that writes after an attachment has read its terms,
   so the older replies are not needed any more. A client that has lost the answer to its attachment
   has written nothing since, and the next one lists the same.
-* Of a reply that is too large to be kept, what is left is the error and the zxid. The error of a
-  refused transaction, whose reply says OK and has an error for each operation, is what stopped it.
+* Of a reply that is too large to be kept, what is left is the error and the zxid.
+* The reply to a refused transaction says OK, and has an error for each operation. Kept is which one
+  failed, and its error: from that the client makes the reply again.
 
 The terms begin with flags: what the service can that upstream's cannot.
 """
@@ -34,7 +35,10 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 
+from paddock.errors import OK
+from paddock.protocol import opcodes
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
+from paddock.protocol.records import MultiHeader
 
 # The password with which a new session is asked for.
 ASKS_EXACT: Final = b"Paddock/exact/01"
@@ -44,28 +48,55 @@ TERMS_VERSION: Final = 1
 # What the service can: the session is exact.
 EXACT: Final = 1
 
+# The length of a body that was not kept. Below it, from FIRST_FAILED down, it says which operation
+# of a transaction failed.
+NOT_KEPT: Final = -1
+FIRST_FAILED: Final = -2
+
 
 class KeptReply:
     """The reply to a write that was applied."""
 
-    __slots__ = ("body", "error", "xid", "zxid")
+    __slots__ = ("body", "error", "failed", "xid", "zxid")
 
-    def __init__(self, xid: int, zxid: int, error: int, body: bytes | None) -> None:
+    def __init__(
+        self, xid: int, zxid: int, error: int, body: bytes | None, failed: int = -1
+    ) -> None:
         self.xid = xid
         self.zxid = zxid
         self.error = error
         # None if it was not kept.
         self.body = body
+        # Which operation of a transaction failed, from 0 on; -1 if none.
+        self.failed = failed
 
     def write(self, writer: BytesWriter) -> None:
         write_i32_be(writer, self.xid)
         write_i64_be(writer, self.zxid)
         write_i32_be(writer, self.error)
-        write_buffer(writer, self.body)
+        if self.failed >= 0:
+            write_i32_be(writer, FIRST_FAILED - self.failed)
+        else:
+            write_buffer(writer, self.body)
 
     @classmethod
     def read(cls, reader: Reader) -> KeptReply:
-        return cls(reader.int32(), reader.int64(), reader.int32(), reader.buffer())
+        xid, zxid, error = reader.int32(), reader.int64(), reader.int32()
+        length = reader.int32()
+        if length <= FIRST_FAILED:
+            return cls(xid, zxid, error, None, FIRST_FAILED - length)
+        reader.position -= 4
+        return cls(xid, zxid, error, reader.buffer())
+
+    def refusal(self) -> bytes:
+        """Return the reply to a refused transaction, up to the operation that failed."""
+        writer = BytesWriter()
+        for number in range(self.failed + 1):
+            code = self.error if number == self.failed else OK
+            MultiHeader(opcodes.ERROR, False, code).write(writer)
+            write_i32_be(writer, code)
+        MultiHeader(-1, True, -1).write(writer)
+        return writer.getvalue()
 
 
 class ExactTerms:

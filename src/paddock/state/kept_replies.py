@@ -9,13 +9,17 @@ client finds them after a restart, and on another server. The rules:
 * The last `WINDOW` replies are kept, of the last generation that has written; and some more, since
   they lie in chunks. The eldest chunk goes when there are `WINDOW` without it, and its last xid is
   the confirmed one. So a write costs little more than the bytes of its reply.
-* Bodies are bounded: `SESSION_BYTES_MAX` for a session, `ALL_BYTES_MAX` for all of them. A reply
-  that does not fit takes the place of the bodies of the eldest chunks of its own session, or has
-  none itself. What is left of a reply without its body is its xid, its zxid and its error.
+* Bodies are bounded: `SESSION_BYTES_MAX` for a session, of which `OWN_BYTES` are its own, and
+  `ALL_BYTES_MAX` for what all of them have beyond that. A reply that does not fit takes the place
+  of the bodies of the eldest chunks of its own session, or has none itself. What is left of a reply
+  without its body is its xid, its zxid and its error.
+* A refused transaction has no body: kept is which of its operations failed, in the place of the
+  length (`paddock.protocol.exact`).
+* Chunks without bodies are joined, up to the count of one.
 * Where the chunks end is part of the state: what goes, goes everywhere with the same write.
 * Time plays no part: a session that does not write keeps what it has until it ends. Each reply
   takes 20 bytes beside its body, and each chunk about 150: 10,000 sessions with full windows take
-  about 300 MiB, 64 of them for the bodies.
+  about 320 MiB, 64 of them for bodies beyond their own.
 * All of this is state: another window, another end of a chunk or another bound needs new rules.
 """
 
@@ -27,16 +31,19 @@ from zlib import crc32
 from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
+from paddock.protocol.exact import FIRST_FAILED, NOT_KEPT
+
 # How many writes a client may have in flight. With this many, a crowd of a thousand is not slower.
 WINDOW: Final = 1024
-# How many bytes of bodies are kept, for one session and for all.
+# How many bytes of bodies are kept: for one session, of them in any case, and for all of the rest.
 SESSION_BYTES_MAX: Final = 256 << 10
+OWN_BYTES: Final = 2 << 10
 ALL_BYTES_MAX: Final = 64 << 20
 # A chunk ends with so many replies, or so many bytes.
 CHUNK: Final = 256
 CHUNK_BYTES: Final = 16 << 10
 
-# A reply without its body: xid, zxid, error, and the length of the body, which is -1 for none.
+# A reply without its body: xid, zxid, error, and the length of the body or what stands for it.
 REPLY_BYTES_MIN: Final = 20
 _LENGTH_AT: Final = 16
 
@@ -92,6 +99,10 @@ class KeptReplies:
         self._last_xid = 0
         self._last_term = 0
 
+    def excess(self) -> i64:
+        """Return how many bytes of bodies it has beyond its own."""
+        return max(self.size - OWN_BYTES, 0)
+
     def data(self) -> bytes:
         """Return the replies, a `KeptReply` each, the eldest first."""
         return b"".join([chunk.data for chunk in self._chunks]) + self._last.getvalue()
@@ -103,17 +114,25 @@ class KeptReplies:
         xid: int,
         zxid: int,
         error: int,
+        failed: i64,
         body: bytes,
         room: i64,
         digests: bool,
     ) -> None:
-        """Keep a reply; all sessions together may have `room` more bytes of bodies."""
+        """Keep a reply; all sessions together may have `room` more bytes beyond their own.
+
+        Of a refused transaction kept is which operation `failed`, for all others that is -1.
+        """
         if generation != self.generation:
-            room += self.size
+            room += self.excess()
             self._begin(session, generation, digests)
         size: i64 = len(body)
-        if size > 0 and (size > room or self.size + size > SESSION_BYTES_MAX):
-            size = self._make_room(session, size, room, digests)
+        if failed >= 0:
+            size = FIRST_FAILED - failed
+        elif size > 0:
+            most = min(SESSION_BYTES_MAX, max(self.size, OWN_BYTES) + room)
+            if self.size + size > most:
+                size = self._make_room(session, size, most, digests)
         last = self._last
         if digests:
             record = BytesWriter()
@@ -162,32 +181,44 @@ class KeptReplies:
             self.size -= eldest.size
             self.term -= eldest.term
 
-    def _make_room(self, session: int, size: i64, room: i64, digests: bool) -> i64:
-        """Let go of the bodies of the eldest chunks for a body; return its size, or -1 for none."""
-        # What is dropped or stripped makes room elsewhere: the sum stays.
-        most = min(SESSION_BYTES_MAX, room + self.size)
+    def _make_room(self, session: int, size: i64, most: i64, digests: bool) -> i64:
+        """Let go of the bodies of the eldest chunks until another one fits, with `most` in all.
+
+        Return its size, or NOT_KEPT if it cannot fit.
+        """
         if size > most:
-            return -1
-        for chunk in self._chunks:
-            if self.size + size <= most:
-                return size
-            self._strip(chunk, session, digests)
-        if self.size + size > most:
-            self._end_chunk(session, digests)
-            self._strip(self._chunks[-1], session, digests)
+            return NOT_KEPT
+        chunks = self._chunks
+        number = 0
+        while self.size + size > most:
+            if number == len(chunks):
+                self._end_chunk(session, digests)
+                number = len(chunks) - 1
+            if chunks[number].size:
+                number = self._strip(number, session, digests)
+            else:
+                number += 1
         return size
 
-    def _strip(self, chunk: Chunk, session: int, digests: bool) -> None:
-        """Let go of the bodies of a chunk."""
-        if not chunk.size:
-            return
+    def _strip(self, number: int, session: int, digests: bool) -> int:
+        """Let go of the bodies of a chunk; return the number of the next one."""
+        chunk = self._chunks[number]
         self.size -= chunk.size
+        self.term -= chunk.term
         chunk.size = 0
         chunk.data = _bare(chunk.data)
+        if number > 0:
+            elder = self._chunks[number - 1]
+            if not elder.size and elder.count + chunk.count <= CHUNK:
+                self.term -= elder.term
+                chunk.data = elder.data + chunk.data
+                chunk.count += elder.count
+                number -= 1
+                del self._chunks[number]
         if digests:
-            self.term -= chunk.term
             chunk.term = crc32(chunk.data, self._first_term(session))
             self.term += chunk.term
+        return number + 1
 
     def chunks(self) -> list[bytes]:
         """Return the chunks, for a snapshot; the last one may be empty."""
@@ -271,7 +302,7 @@ def _bare(data: bytes) -> bytes:
         writer.write(data[position:length_at])
         size = _size_at(data, position)
         if size:
-            write_i32_be(writer, -1)
+            write_i32_be(writer, NOT_KEPT)
         else:
             writer.write(data[length_at : length_at + 4])
         position += REPLY_BYTES_MIN + size

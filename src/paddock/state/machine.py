@@ -217,20 +217,19 @@ class StateMachine:
         operations = self._operations
         operations.begin(entry, zxid)
         error = OK
-        # What is kept if a refused transaction's reply is not.
-        kept_error = OK
+        # What is kept of a refused transaction: which operation failed, and why.
+        failed, failure = -1, OK
         body = b""
         try:
             if operation == opcodes.MULTI:
                 self._writing = self._check_session(entry)
-                body, failure = multi.run(
+                body, failed, failure = multi.run(
                     multi.read_steps(entry.body, entry.acl_entries_max()), operations
                 )
-                if failure != OK:
+                if failed >= 0:
                     # The transaction fails as a whole, but each operation has its own record. The
                     # header of its reply says OK.
                     operations.undo()
-                    kept_error = failure
             else:
                 body = self._run(operation, entry)
         except Refused as refusal:
@@ -253,8 +252,9 @@ class StateMachine:
         if writing is not None:
             self._writing = None
             if writing.kept is not None:
+                digests = self.roster is not None
                 self.sessions.keep(
-                    writing, entry.xid, zxid, error or kept_error, body, self.roster is not None
+                    writing, entry.xid, zxid, error or failure, failed, body, digests
                 )
         return Outcome(
             error, zxid, body, operations.changes, operations.notice, self._take_session_change()

@@ -72,8 +72,8 @@ def read_reads(body: bytes) -> list[tuple[int, bytes]]:
     return reads
 
 
-def run(steps: list[Step], operations: Operations) -> tuple[bytes, int]:
-    """Run a transaction; return the reply, and the code that stopped it or OK.
+def run(steps: list[Step], operations: Operations) -> tuple[bytes, int, int]:
+    """Run a transaction; return the reply, and the operation that failed with its code, or -1.
 
     After a failure the caller has to undo what the earlier operations did.
     """
@@ -82,9 +82,9 @@ def run(steps: list[Step], operations: Operations) -> tuple[bytes, int]:
         try:
             _run_step(step, operations, writer)
         except Refused as refusal:
-            return _failure(len(steps), number, refusal.code), refusal.code
+            return _failure(len(steps), number, refusal.code), number, refusal.code
     write_header(writer, -1, True, -1)
-    return writer.getvalue(), OK
+    return writer.getvalue(), -1, OK
 
 
 def write_header(writer: BytesWriter, operation: int, done: bool, error: int) -> None:

@@ -105,7 +105,8 @@ class Sessions:
         # The sums of their terms by owner, kept up to date where servers share a log. By owner, so
         # that all sessions of one can be handed on at once. Invariant: no sum is 0.
         self.digests: dict[int, int] = {}
-        # The bytes of the bodies that exact sessions keep. Invariant: at most ALL_BYTES_MAX.
+        # The bytes of the bodies that exact sessions keep beyond their own. Invariant: at most
+        # ALL_BYTES_MAX.
         self.kept_bytes = 0
         # The snapshot being written, if there is one.
         self.images: ReplyImages | None = None
@@ -121,17 +122,24 @@ class Sessions:
         return session
 
     def keep(
-        self, session: Session, xid: int, zxid: int, error: int, body: bytes, digests: bool
+        self,
+        session: Session,
+        xid: int,
+        zxid: int,
+        error: int,
+        failed: int,
+        body: bytes,
+        digests: bool,
     ) -> None:
         """Keep the reply to a write of an exact session; `digests` in a shared state."""
         kept = session.kept
         assert kept is not None
         if self.images is not None:
             self.images.save_replies(session.id, kept)
-        size, term = kept.size, kept.term
+        excess, term = kept.excess(), kept.term
         room = ALL_BYTES_MAX - self.kept_bytes
-        kept.add(session.id, session.generation, xid, zxid, error, body, room, digests)
-        self.kept_bytes += kept.size - size
+        kept.add(session.id, session.generation, xid, zxid, error, failed, body, room, digests)
+        self.kept_bytes += kept.excess() - excess
         if digests:
             # Invariant: the sum is not 0, since the term of the session itself is in it.
             self.digests[session.owner] += kept.term - term
@@ -140,7 +148,7 @@ class Sessions:
         """Remove a session that is over."""
         ended = self.by_id.pop(id)
         if ended.kept is not None:
-            self.kept_bytes -= ended.kept.size
+            self.kept_bytes -= ended.kept.excess()
         return ended
 
     def hand_over(self, former: int, owner: int) -> int:

@@ -306,7 +306,7 @@ def _read_kept(reader: Reader, machine: StateMachine) -> None:
     session.kept = KeptReplies()
     if not session.kept.adopt(generation, confirmed, chunks):
         raise SnapshotError(f"the snapshot has malformed replies of session 0x{id:x}")
-    machine.sessions.kept_bytes += session.kept.size
+    machine.sessions.kept_bytes += session.kept.excess()
 
 
 def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from librt.strings import BytesWriter
 
-from paddock.protocol.exact import ASKS_EXACT, EXACT, ExactTerms
+from paddock.protocol.exact import ASKS_EXACT, EXACT, ExactTerms, KeptReply
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectResponse
 
@@ -41,6 +41,18 @@ def test_terms_are_read_as_they_are_written(rest: bytes) -> None:
         writer = BytesWriter()
         reply.write(writer)
         assert writer.getvalue() in TERMS
+
+
+def test_a_refused_transaction_is_known_by_the_operation_that_failed() -> None:
+    data = bytes.fromhex("0000000c 0000000000000107 ffffff9b fffffffc")
+    reply = KeptReply.read(Reader(data))
+    assert (reply.xid, reply.error, reply.body, reply.failed) == (12, -101, None, 2)
+    writer = BytesWriter()
+    reply.write(writer)
+    assert writer.getvalue() == data
+    assert reply.refusal() == bytes.fromhex(
+        "ffffffff 00 00000000 00000000" * 2 + "ffffffff 00 ffffff9b ffffff9b ffffffff 01 ffffffff"
+    )
 
 
 @pytest.mark.parametrize("length", range(len(TERMS)))

@@ -15,12 +15,14 @@ from paddock.errors import (
 from paddock.protocol import opcodes
 from paddock.protocol.exact import KeptReply
 from paddock.protocol.jute import Reader
-from paddock.protocol.requests import CreateRequest, SetDataRequest
+from paddock.protocol.requests import CreateRequest, SetDataRequest, VersionRequest
 from paddock.state.entry import NEVER_EXACT, SYNC, Entry
 from paddock.state.kept_replies import (
     ALL_BYTES_MAX,
     CHUNK,
     CHUNK_BYTES,
+    OWN_BYTES,
+    REPLY_BYTES_MIN,
     SESSION_BYTES_MAX,
     WINDOW,
     KeptReplies,
@@ -60,19 +62,27 @@ def test_every_write_that_was_applied_is_kept_with_its_reply(
         exact.create(b"/a"),
         exact.set(b"/a", b"data", 5),
         exact.multi((opcodes.CREATE, CreateRequest(b"/a/b", b"", OPEN, 0))),
-        exact.multi((opcodes.SET_DATA, SetDataRequest(b"/none", b"", -1))),
+        exact.multi(
+            (opcodes.DELETE, VersionRequest(b"/a/b", -1)),
+            (opcodes.SET_DATA, SetDataRequest(b"/none", b"", -1)),
+            (opcodes.DELETE, VersionRequest(b"/a", -1)),
+        ),
         exact.send(opcodes.SET_DATA, b"?"),
         exact.send(opcodes.RECONFIG, b"?"),
         exact.delete(b"/none"),
     ]
     kept = world.kept(exact.session)
     assert (kept.generation, kept.confirmed) == (1, 0)
+    bodies_of: list[bytes | None] = [outcome.body for outcome in outcomes]
+    # Of a transaction that was refused, whose reply says OK, it is kept why and where.
+    bodies_of[3] = None
     assert [(one.xid, one.zxid, one.body) for one in replies(kept)] == [
-        (number, outcome.zxid, outcome.body) for number, outcome in enumerate(outcomes, 1)
+        (number, outcome.zxid, body)
+        for number, (outcome, body) in enumerate(zip(outcomes, bodies_of, strict=True), 1)
     ]
+    assert [one.failed for one in replies(kept)] == [-1, -1, -1, 1, -1, -1, -1]
     errors = [OK, BAD_VERSION, OK, OK, MARSHALLING_ERROR, MARSHALLING_ERROR, NO_NODE]
     assert [outcome.error for outcome in outcomes] == errors
-    # A transaction that was refused is known as such also without its reply, which says OK.
     errors[3] = NO_NODE
     assert [one.error for one in replies(kept)] == errors
 
@@ -132,8 +142,8 @@ def test_a_wrong_password_and_an_end_by_others_leave_no_trace(
 
 
 def test_a_close_ends_what_is_kept(world: World, exact: Connection) -> None:
-    exact.create(b"/a")
-    assert world.machine.sessions.kept_bytes > 0
+    exact.create(long_path(1, OWN_BYTES))
+    assert world.machine.sessions.kept_bytes == 4
     assert exact.close().error == OK
     assert world.machine.sessions.kept_bytes == 0
     # Nor does it count for the session that writes next.
@@ -224,6 +234,22 @@ def test_many_bodies_leave_the_youngest(world: World, exact: Connection) -> None
     dump(world.machine)
 
 
+def test_chunks_that_have_lost_their_bodies_are_joined(world: World, exact: Connection) -> None:
+    # Each is a chunk of its own.
+    for number in range(WINDOW):
+        exact.create(long_path(number, CHUNK_BYTES))
+    kept = world.kept(exact.session)
+    found = bodies(kept)
+    full = found.count(CHUNK_BYTES + 4)
+    assert found == [None] * (WINDOW - full) + [CHUNK_BYTES + 4] * full
+    counts = [len(chunk) // REPLY_BYTES_MIN for chunk in kept.chunks()[: -full - 1]]
+    assert counts == [CHUNK, CHUNK, CHUNK, WINDOW - full - 3 * CHUNK]
+    for number in range(CHUNK):
+        exact.create(long_path(WINDOW + number, CHUNK_BYTES))
+    assert (kept.confirmed, kept.count) == (CHUNK, WINDOW)
+    dump(world.machine)
+
+
 def test_a_reply_that_is_too_large_keeps_its_error_and_its_zxid(
     world: World, exact: Connection
 ) -> None:
@@ -244,17 +270,22 @@ def test_all_sessions_together_are_bounded(world: World) -> None:
     clients[0].create(b"/first")
     # As if there were many more.
     machine.sessions.kept_bytes = ALL_BYTES_MAX - 100
-    clients[1].create(long_path(1, 92))
-    assert bodies(world.kept(clients[1].session)) == [96]
-    clients[1].create(long_path(2, 93))
-    assert bodies(world.kept(clients[1].session)) == [None, 97]
-    clients[2].create(long_path(3, 50))
+    most = OWN_BYTES + 100
+    clients[1].create(long_path(1, most - 4))
+    assert bodies(world.kept(clients[1].session)) == [most]
+    assert machine.sessions.kept_bytes == ALL_BYTES_MAX
+    clients[2].create(long_path(2, OWN_BYTES - 3))
     assert bodies(world.kept(clients[2].session)) == [None]
-    clients[2].create(b"/")
+    # What is its own, a session has in any case.
+    clients[2].create(long_path(3, OWN_BYTES - 4))
+    assert bodies(world.kept(clients[2].session)) == [None, OWN_BYTES]
+    clients[2].create(long_path(4, OWN_BYTES - 4))
+    assert bodies(world.kept(clients[2].session)) == [None, None, OWN_BYTES]
+    assert machine.sessions.kept_bytes == ALL_BYTES_MAX
     # Whoever writes under another generation has room again.
     _, attached = world.attach(clients[1].session)
-    attached.create(long_path(4, 93))
-    assert bodies(world.kept(attached.session)) == [97]
+    attached.create(long_path(5, most - 7))
+    assert bodies(world.kept(attached.session)) == [most - 3]
     assert machine.sessions.kept_bytes == ALL_BYTES_MAX - 3
 
 
@@ -333,13 +364,14 @@ def test_bodies_that_go_leave_the_digest_too() -> None:
     state = SharedState()
     state.join(A)
     session = open_exact(state, A)
-    for number in range(4):
+    for number in range(6):
         body = encode(CreateRequest(long_path(number, SESSION_BYTES_MAX // 3), b"", OPEN, 0))
         entry = Entry(opcodes.CREATE, body, session, 1, number + 1, rules=NEVER_EXACT + 1)
         (outcome,) = state.commit(A, entry)
         assert outcome.error == OK
-    assert None in bodies(kept_of(state.machine, session))
-    dump(state.machine)
+        # It computes the digest anew.
+        dump(state.machine)
+    assert bodies(kept_of(state.machine, session)).count(None) == 4
 
 
 def test_that_a_session_is_exact_is_in_the_digest() -> None:

@@ -4,6 +4,7 @@ When a connection is lost, the replies of requests in flight are lost with it:
 
 * Idempotent requests are sent again, before all others, up to a limit: they may be the reason. All
   others fail: their outcome is unknown.
+* A write that was sent to a server in read-only mode had no effect, and is sent again, too.
 * Unsent requests wait, if the connection was of use. Otherwise they count as lost, too: or they
   would wait forever for a server that drops every connection.
 
@@ -41,6 +42,7 @@ _XID_MAX: Final = 2**31 - 1
 _WRITE_BYTES_MAX: Final = 1 << 18
 # With how many connections a request may be lost before it is given up.
 _LOSSES_MAX: Final = 10
+_ROOM_MIN: Final = 64
 # The upper half of a zxid, which changes when a service is restored.
 _EPOCH_BITS: Final = 32
 
@@ -51,7 +53,9 @@ class InFlight:
     __slots__ = (
         "_epoch",
         "_generation",
+        "_is_read_only",
         "_lost_generation",
+        "_room",
         "_settled",
         "_undecided",
         "_window",
@@ -80,11 +84,15 @@ class InFlight:
         # the epoch of its zxids.
         self._generation = 0
         self._epoch = 0
+        # Whether its server is in read-only mode.
+        self._is_read_only = False
         # What was in flight on a lost connection, and its generation.
         self._undecided: deque[PendingRequest[Any]] = deque()
         self._lost_generation = 0
         # Writes that were applied, with their replies, which are to be answered.
         self._settled: list[tuple[PendingRequest[Any], KeptReply]] = []
+        # How many may wait without a connection before those that were cancelled are looked for.
+        self._room = _ROOM_MIN
 
     @property
     def answered(self) -> int:
@@ -94,6 +102,14 @@ class InFlight:
     def open_window(self, is_open: bool) -> None:
         """Let more writes be in flight than the window has, for as long as it is open."""
         self._writes_max = _XID_MAX if is_open else self._window
+
+    def wait(self, request: PendingRequest[Any]) -> None:
+        """Let a request wait for the next connection, however long that takes."""
+        if len(self.unsent) >= self._room:
+            # Else what callers have given up would pile up.
+            self.unsent = deque(one for one in self.unsent if not one.future.cancelled())
+            self._room = max(_ROOM_MIN, 2 * len(self.unsent))
+        self.unsent.append(request)
 
     def take(self, now: float) -> bytes:
         """Move requests of one write in flight; return them encoded."""
@@ -131,6 +147,9 @@ class InFlight:
         self.writes = 0
         if self._generation:
             self._undecided, self._lost_generation = sent, self._generation
+        elif self._is_read_only:
+            for request in sent:
+                self._lose_again(request, self.unsent)
         else:
             for request in sent:
                 self._lose(request, may_repeat=request.is_repeatable)
@@ -165,6 +184,7 @@ class InFlight:
         again.extend(self.unsent)
         self.unsent = again
         self._generation = 0
+        self._is_read_only = is_read_only
         self._window = _XID_MAX
         if terms is not None:
             self._generation, self._window = terms.generation, terms.window
@@ -178,11 +198,13 @@ class InFlight:
             if reply.body is None and reply.error == OK:
                 request.fail(_REPLY_LOST)
                 continue
-            # What has a body says in it what became of it, as a transaction that was refused.
-            error = OK if reply.body else reply.error
+            error, body = reply.error, reply.body or b""
+            if 0 <= reply.failed < len(request.body):
+                # The header of such a reply says OK.
+                error, body = OK, reply.refusal()
             # What cannot be decoded has told its future so.
             with suppress(DecodeError):
-                request.answer(error, Reader(reply.body or b""))
+                request.answer(error, Reader(body))
 
     def _replies_to_lost(self, terms: ExactTerms | None) -> dict[int, KeptReply] | None:
         """Return the replies to writes of the lost connection; None if nobody knows them."""

@@ -116,14 +116,17 @@ class Dispatcher:
     def submit(self, request: PendingRequest[Any]) -> None:
         """Queue a request; its future will be done, whatever happens."""
         refusal = self.refusal
-        if refusal is not None and (self.is_ended or not request.is_patient):
+        in_flight = self._in_flight
+        if refusal is None:
+            in_flight.unsent.append(request)
+        elif request.is_patient and not self.is_ended:
+            in_flight.wait(request)
+        else:
             self.check_started()
             # Not at once: awaiting a future that is done does not yield, so a loop of failing
             # requests would block the event loop.
             self._loop.call_soon(request.fail, refusal)
             return
-        in_flight = self._in_flight
-        in_flight.unsent.append(request)
         if self._flush_is_due:
             return
         if self._sends_bursts or in_flight.sent:

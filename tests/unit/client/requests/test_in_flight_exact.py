@@ -63,9 +63,14 @@ class Stage:
     def write(self) -> PendingRequest[None]:
         return self._put(opcodes.DELETE, is_repeatable=False)
 
-    def _put(self, operation: int, *, is_repeatable: bool) -> PendingRequest[None]:
+    def made(
+        self, operation: int = opcodes.DELETE, *, is_repeatable: bool = False
+    ) -> PendingRequest[None]:
         future: asyncio.Future[None] = self._loop.create_future()
-        request = PendingRequest(operation, b"", "/a", decoding.nothing, future, is_repeatable)
+        return PendingRequest(operation, b"", "/a", decoding.nothing, future, is_repeatable)
+
+    def _put(self, operation: int, *, is_repeatable: bool) -> PendingRequest[None]:
+        request = self.made(operation, is_repeatable=is_repeatable)
         self.requests.unsent.append(request)
         return request
 
@@ -171,17 +176,20 @@ def test_a_reply_that_was_not_kept_has_an_error_of_its_own(stage: Stage) -> None
     assert isinstance(refused.future.exception(), BadVersionError)
 
 
-def test_a_refused_transaction_is_known_as_such_with_its_reply_and_without(stage: Stage) -> None:
-    told, bare = stage.write(), stage.write()
+def test_a_refused_transaction_is_answered_with_a_reply_like_its_own(stage: Stage) -> None:
+    told, absurd = stage.write(), stage.write()
+    told.body = b"several operations"
     bodies: list[bytes] = []
     told.decode = lambda reader: bodies.append(reader.rest())
     stage.send()
     stage.lose()
-    stage.begin(2, 1, (reply(11, BAD_VERSION, b"each one's error"), reply(12, BAD_VERSION, None)))
+    refusal = KeptReply(11, 3, BAD_VERSION, None, failed=1)
+    stage.begin(2, 1, (encode(refusal), encode(KeptReply(12, 3, BAD_VERSION, None, 1 << 30))))
     # Its reply has the code OK.
     assert told.future.exception() is None
-    assert bodies == [b"each one's error"]
-    assert isinstance(bare.future.exception(), BadVersionError)
+    assert bodies == [refusal.refusal()]
+    # So many operations it never had.
+    assert isinstance(absurd.future.exception(), BadVersionError)
 
 
 def test_a_patient_write_waits_for_its_outcome_while_the_session_may_be_over(
@@ -266,6 +274,32 @@ def test_the_window_is_that_of_the_connection(stage: Stage) -> None:
     # Elsewhere there is none.
     stage.requests.begin(None, is_read_only=True)
     assert stage.send() == 3
+
+
+def test_a_write_to_a_read_only_server_had_no_effect_and_is_sent_again(stage: Stage) -> None:
+    undecided = stage.write()
+    stage.send()
+    stage.lose()
+    stage.requests.begin(None, is_read_only=True)
+    write = stage.write()
+    assert stage.send() == 1
+    stage.lose()
+    stage.begin(2)
+    assert [*stage.requests.unsent] == [undecided, write]
+    assert write.xid == 0
+
+
+def test_what_was_cancelled_does_not_pile_up_without_a_connection(stage: Stage) -> None:
+    stage.lose()
+    waiting = [stage.made() for _ in range(3)]
+    for one in waiting:
+        stage.requests.wait(one)
+    for _ in range(1000):
+        given_up = stage.made()
+        stage.requests.wait(given_up)
+        given_up.future.cancel()
+    assert len(stage.requests.unsent) < 100
+    assert [one for one in stage.requests.unsent if not one.future.cancelled()] == waiting
 
 
 def test_a_write_that_is_lost_each_time_is_given_up_and_known_to_have_no_effect(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ from paddock import (
     ReplyLostError,
     SessionExpiredError,
     SessionState,
+    TransactionFailedError,
     connect,
 )
 from paddock.client.states import Event, EventType
-from paddock.errors import NoAuthError
+from paddock.errors import NoAuthError, NoNodeError, RuntimeInconsistencyError
 from paddock.protocol.exact import ASKS_EXACT
+from paddock.recipes import Barrier, Queue
 from paddock.state.kept_replies import SESSION_BYTES_MAX, WINDOW
 from paddock.testing import CutPoint, EmbeddedServer, FaultProxy, at_every_cut, run_virtually
 from paddock.testing.cuts import Cut
@@ -111,6 +114,44 @@ def test_the_event_of_a_write_comes_before_its_reply_also_after_a_reconnect() ->
                 writing.add_done_callback(lambda _: order.append("replied"))
                 assert (await writing).version == 1
                 assert order == ["told", "replied"]
+
+    run_virtually(main())
+
+
+def test_a_refused_transaction_says_what_failed_also_after_a_reconnect() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with exact(proxy.hosts) as client:
+                proxy.when(operation="multi").cut_after()
+                steps = client.transaction().create("/a").check("/none").delete("/b").create("/c")
+                with pytest.raises(TransactionFailedError) as caught:
+                    await steps.commit()
+                kinds = [type(error) for error in caught.value.results]
+                assert kinds == [
+                    NoneType,
+                    NoNodeError,
+                    RuntimeInconsistencyError,
+                    RuntimeInconsistencyError,
+                ]
+                assert await client.exists("/a") is None
+
+    run_virtually(main())
+
+
+def test_recipes_know_a_refusal_whose_reply_was_lost() -> None:
+    async def main() -> None:
+        async with EmbeddedServer() as server, FaultProxy(server.address) as proxy:
+            async with exact(proxy.hosts) as client, exact(server.hosts) as other:
+                await Barrier(other, "/barrier").close()
+                fault = proxy.when(operation="multi", times=1).cut_after()
+                await Barrier(client, "/barrier").close()
+                assert fault.hits
+                fault = proxy.when(operation="multi", times=1).cut_after()
+                queue = Queue(client, "/queue")
+                await queue.put(b"first")
+                assert fault.hits
+                async with queue.take() as item:
+                    assert item.data == b"first"
 
     run_virtually(main())
 
