@@ -150,7 +150,7 @@ class Cluster(Backing):
             version=__version__,
             settings=settings_text(self._config),
         )
-        membership.on_boot = self._former.write
+        membership.on_admitted = self._former.write
         membership.on_refused = self._fail
         assert self._snapshots is not None
         meter = LogMeter(core.replica)
@@ -199,11 +199,7 @@ class Cluster(Backing):
 
     async def open(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
-        roster = self.membership.roster
-        former = self._former.read()
-        # If neither is a member, the later one may become one before we do.
-        present = [boot for boot in former if boot in roster.members]
-        await self.membership.join((present or former or [b""])[0])
+        await self.membership.join(self._former.read())
         assert self._core is not None
         self._core.is_open = True
 

@@ -73,9 +73,8 @@ class Membership:
         version: str,
         settings: str = "",
     ) -> None:
-        # Called with the boot that begins, and the one that it replaces, before it is sent: one of
-        # the two is a member when its successor starts.
-        self.on_boot: Callable[[bytes, bytes], None] | None = None
+        # Called with our boot when it has become a member.
+        self.on_admitted: Callable[[bytes], None] | None = None
         # Called when the service does not take us in again.
         self.on_refused: Callable[[LogError], None] | None = None
         # Called regularly while we are a member.
@@ -214,6 +213,8 @@ class Membership:
         self.clocks.joined()
         self.disputes.joined(change.boot)
         self._core.lifecycle.adopt(change.number)
+        if self.on_admitted is not None:
+            self.on_admitted(change.boot)
         self._settle(None)
 
     def _note_duty(self) -> None:
@@ -301,8 +302,6 @@ class Membership:
         """
         core, records = self._core, self._records
         self._boot = boot = new_boot(self.roster, self._random_bytes)
-        if self.on_boot is not None:
-            self.on_boot(boot, replaces)
         self.number = 0
         # The boot before may have ended while we joined: its sessions are with others.
         core.lifecycle.release()
