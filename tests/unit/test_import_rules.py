@@ -38,12 +38,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"errors", "protocol", "state", "log"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
+    "history": _BELOW_SERVER | {"upgrade"},
     "client": {"errors", "protocol"},
     "recipes": {"errors", "protocol", "client"},
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "_loops"},
+    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "sync", "api", "_loops"},
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},

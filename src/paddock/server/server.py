@@ -24,6 +24,7 @@ from paddock.server.connections.descriptors import within_descriptors
 from paddock.server.connections.last_replies import last_replies_taken
 from paddock.server.durability.backing import Backing
 from paddock.server.durability.own_log import OwnLog
+from paddock.server.durability.past_state import PastState
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored
 from paddock.server.endpoints import Endpoints
@@ -32,6 +33,7 @@ from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics
+from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay
 
@@ -54,6 +56,8 @@ class Server:
     is the clock by which work is shared out and the time of day is checked; the default is the
     loop's time, which on some loops stands still within a pass.
 
+    With `past` it serves that state, for reading only, and has no log.
+
     Where servers share a log in etcd, `lease_clock` is a clock that goes on while the machine
     sleeps, and `store` is the etcd; the default is the one of the configuration.
 
@@ -72,8 +76,10 @@ class Server:
         monotonic: Callable[[], float] | None = None,
         lease_clock: Callable[[], float] | None = None,
         store: Store | None = None,
+        past: StateMachine | None = None,
     ) -> None:
         self._config = config
+        self._past = past
         self._wall_clock_ms = wall_clock_ms
         self._monotonic = monotonic
         self._random_bytes = random_bytes
@@ -286,6 +292,8 @@ class Server:
 
     def _choose_backing(self, engine: Engine) -> Backing:
         """Return the kind of log that the configuration asks for. Raises LogError."""
+        if self._past is not None:
+            return PastState(self._past)
         if self._config.shared_log is None:
             return OwnLog(self._config, engine)
         # Imported only where it is asked for, as is what speaks with etcd.
