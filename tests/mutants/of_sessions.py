@@ -11,8 +11,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "expired-too-early",
         "A session lives as long as its client is heard of within its timeout.",
         "server/sessions/tracker.py",
-        "            if liveness.heard + liveness.timeout > now:\n",
-        "            if liveness.heard + liveness.timeout / 4 > now:\n",
+        "            if self._end(liveness) > now:\n",
+        "            if self._end(liveness) - liveness.timeout * 0.75 > now:\n",
     ),
     mutation(
         "not-heard",

@@ -6,6 +6,8 @@ else: never from a reply, whose connection may be gone. The rules:
 
 * A session is tracked by the server whose proposal opened or attached it last; after a restart, by
   the one that restarts. An attachment by another server ends tracking here.
+* A server from which a session was attached away may not know it for as long as its lease, and tell
+  its client meanwhile that the session lives. So silence counts only after that.
 * Where servers share a log, a session names its owner, and a server that leaves or is deposed hands
   its sessions on. The heir tracks them from then on, each with its whole timeout.
 * A session has one connection. The older one is closed when a newer one is attached, here or
@@ -26,7 +28,7 @@ from paddock.server.replication.replica import Replica, SessionListener
 from paddock.server.sessions.tracker import Liveness, SessionTracker
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome
-from paddock.state.sessions import ENDED, SessionChange
+from paddock.state.sessions import ENDED, OPENED, SessionChange
 
 logger: Final = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ class SessionLifecycle(SessionListener):
         proposer: Proposer,
         tick: float,
         flags: int,
-        is_shared: bool = False,
+        lease_seconds: float | None = None,
     ) -> None:
         self._statistics = replica.statistics
         self._sessions = replica.machine.sessions
@@ -52,8 +54,10 @@ class SessionLifecycle(SessionListener):
         self._flags = flags
         # The owner whose sessions we track.
         self._owner = _NOBODY
+        # For how long another server may speak for a session that we have attached.
+        self._others_seconds = 0.0 if lease_seconds is None else lease_seconds
         self.tracker = SessionTracker(tick, self.expire)
-        if not is_shared:
+        if lease_seconds is None:
             self.adopt(0)
         replica.sessions = self
 
@@ -108,7 +112,8 @@ class SessionLifecycle(SessionListener):
         timeout = change.timeout_ms / 1000
         liveness = self.tracker.get(change.session)
         if liveness is None:
-            self.tracker.add(change.session, timeout)
+            spared = 0.0 if change.kind == OPENED else self._others_seconds
+            self.tracker.add(change.session, timeout, spared)
             return
         if liveness.connection is not None:
             # The client has come back before we noticed that it was gone.
