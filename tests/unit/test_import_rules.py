@@ -4,8 +4,9 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
-`upgrade` stands beside server: it writes the data folder that a server starts on. `cli` is on top
-of all. Client and server never import each other, and nothing imports `testing`.
+`upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
+what servers and Apache's have written. `cli` is on top of all. Client and server never import each
+other, and nothing imports `testing`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
 as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
@@ -107,7 +108,8 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "run_under": set(),
         "shell": set(),
         "transfer": set(),
-        "commands": {"bench", "cluster", "demo", "run_under", "shell", "transfer"},
+        "past": set(),
+        "commands": {"bench", "cluster", "demo", "past", "run_under", "shell", "transfer"},
     },
 }
 

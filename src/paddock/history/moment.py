@@ -63,9 +63,9 @@ def parse_moment(text: str, now: datetime) -> Moment:
         if zxid > _ZXID_MAX:
             raise ValueError(f"{text!r} is no zxid: they have 63 bits")
         return Moment(zxid=zxid)
-    if match := _AGO.fullmatch(text):
-        return _at(now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]]))
     try:
+        if match := _AGO.fullmatch(text):
+            return _at(now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]]))
         if _CLOCK.fullmatch(text):
             clock = time.fromisoformat(text.zfill(5 if text.count(":") == 1 else 8))
             found = datetime.combine(now.date(), clock, now.tzinfo)

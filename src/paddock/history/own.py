@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -133,6 +133,9 @@ class OwnPast:
         self._source = source
         self._log = log
         self._replay = replay
+        # What is left of a record in whose middle the state is, and the next entry of it.
+        self._entries: Iterator[Entry] = iter(())
+        self._next: Entry | None = None
 
     @property
     def index(self) -> int:
@@ -158,15 +161,15 @@ class OwnPast:
         while True:
             reason = ""
             try:
+                if (yield from self._apply_some(until)):
+                    return
                 for record in self._records():
                     if isinstance(record, str):
                         reason = record
                         break
-                    for entry in self._replay.each(record):
-                        if until.is_reached(self.zxid, entry.time_ms):
-                            return
-                        outcome = self._replay.machine.apply(entry)
-                        yield _step(entry, outcome)
+                    self._entries = self._replay.each(record)
+                    if (yield from self._apply_some(until)):
+                        return
             except FileNotFoundError:
                 raise LogError(f"{self._log}: was purged while it was read; try again") from None
             following = self._source.go_on(self) if reason else None
@@ -183,6 +186,18 @@ class OwnPast:
                 return
             self._replay = following
             yield gap
+
+    def _apply_some(self, until: Moment) -> Generator[Step, None, bool]:
+        """Apply what is left of a record; return whether the moment is reached before its end."""
+        while True:
+            entry = self._next or next(self._entries, None)
+            if entry is None:
+                return False
+            self._next = entry
+            if until.is_reached(self.zxid, entry.time_ms):
+                return True
+            self._next = None
+            yield _step(entry, self._replay.machine.apply(entry))
 
     def _records(self) -> Iterator[Record | str]:
         """Yield the records behind the state; or why the next one is not there."""

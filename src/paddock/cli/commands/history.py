@@ -8,7 +8,8 @@ import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
 from paddock.cli.output import data_fields, harmless, one_line, preview, print_json, stat_fields
-from paddock.cli.past.options import Place, given_moment, place_options
+from paddock.cli.past.options import given_moment
+from paddock.cli.past.place import Place, place_options
 from paddock.cli.service import NODE_PATH
 from paddock.history.moment import BEGINNING, Moment, shown_time
 from paddock.history.past import Gap, Step, state_at
@@ -23,6 +24,8 @@ from paddock.history.telling import (
 )
 from paddock.protocol.acl import format_acl
 
+# As that of `paddock import --diff`.
+_DIFFERS = 3
 _SIGNS = {CREATED: "+", DELETED: "-"}
 
 
@@ -87,7 +90,7 @@ def diff(place: Place, path: str, since: Moment, until: Moment, as_json: bool) -
     """Print how a node and all below it differ between two moments.
 
     A line begins with + for a node that came, - for one that went, ~ for one that changed. PATH is
-    the root unless it is given. Status 1 says that there is a difference.
+    the root unless it is given. Status 3 says that there is a difference.
     """
     below = Below(path.encode())
     with one_line():
@@ -102,7 +105,7 @@ def diff(place: Place, path: str, since: Moment, until: Moment, as_json: bool) -
             else:
                 shown = _shown(old, new)
                 print(f"{_SIGNS.get(kind, '~')} {harmless(node.decode('utf-8', 'replace'))}{shown}")
-    return 1 if is_different else 0
+    return _DIFFERS if is_different else 0
 
 
 def _line(change: NodeChange) -> str:

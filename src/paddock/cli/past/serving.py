@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from paddock.api import connect
-from paddock.cli.past.options import Place
+from paddock.cli.past.place import Place
 from paddock.client.client import Client
 from paddock.history.moment import Moment
 from paddock.history.past import state_at
