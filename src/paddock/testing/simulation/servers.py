@@ -171,6 +171,8 @@ class Machine:
         except Exception as error:
             self.failures.append(f"{self.name}: it does not stop: {error!r}")
         self._end(process)
+        # It may have been wanted again before it had stopped.
+        self._world.call_later(_RESTART_SECONDS, self._restart)
 
     def _lose(self, process: ProcessLoop, error: LogError) -> None:
         """Do what the supervisor does when a server cannot follow its log."""
