@@ -56,6 +56,7 @@ _SECTIONS = {
     },
     "Look at the past": {
         "history": ("commands.history:history", "Print every change of a node."),
+        "explain": ("commands.explain:explain", "Say what became of a session or a lock, and why."),
         "diff": ("commands.history:diff", "Print what is different between two moments."),
     },
     "Coordinate programs": {

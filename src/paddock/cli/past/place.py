@@ -1,7 +1,7 @@
 """Where a history is: the options of a command for it."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +11,7 @@ import click
 from paddock.cli.arguments import PATH
 
 if TYPE_CHECKING:
+    from paddock.history.events import Event
     from paddock.history.past import Source
 
 T = TypeVar("T")
@@ -30,6 +31,12 @@ class Place:
         from paddock.history.source import open_source
 
         return open_source(self.path, self.log)
+
+    def events(self) -> "Iterator[Event]":
+        """Yield what the server has written beside its log, as far as it is there."""
+        from paddock.history.events import FOLDER, read_events
+
+        return read_events(self.path / FOLDER)
 
 
 def place_options(is_required: bool) -> Callable[[Callable[..., T]], Callable[..., T]]:
