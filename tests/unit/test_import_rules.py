@@ -72,6 +72,7 @@ MAY_NOT_IMPORT: dict[str, set[str]] = {
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "log": {"etcd": set(), "file": set()},
     "storage": {"cluster": set(), "maintenance": set()},
+    "history": {"stories": set()},
     "server": {
         "config": set(),
         "replication": set(),
