@@ -17,6 +17,7 @@ from paddock.log.interface import Log, LogError
 from paddock.server.durability.startup import Restored
 from paddock.server.replication.replica import Replica
 from paddock.state.snapshot import Snapshot
+from paddock.storage.retention import Retention
 from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
 
 logger: Final = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Snapshotter:
         restored: Restored,
         every_bytes: int = 0,
         head_start: float = 0.0,
+        history: Retention | None = None,
     ) -> None:
         # Called with the index of each snapshot that begins.
         self.on_begun: Callable[[int], None] | None = None
@@ -62,6 +64,8 @@ class Snapshotter:
         # Bytes of the log between two snapshots of a tree that has no more; 0 for any number.
         self._every_bytes = every_bytes
         self._retain = retain
+        # What a purge leaves beyond that; None for nothing.
+        self._history = history
         self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
         # Its thread is there from now on: later there may be no memory for one.
         self._executor.submit(int)
@@ -259,17 +263,25 @@ class Snapshotter:
         if retain is None:
             return
         try:
-            below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
+            below = await self._loop.run_in_executor(
+                self._executor, self._store.purge, retain, self._history
+            )
             if self._log is not None:
                 await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
         else:
-            if below:
+            if below and self._history is None:
                 logger.info(
                     "purged what is older than the %d newest snapshots, the oldest of which is"
                     " at %d",
                     retain,
+                    below,
+                    extra={"retained": retain, "index": below},
+                )
+            elif below:
+                logger.info(
+                    "purged what neither a start nor history needs: the oldest snapshot is at %d",
                     below,
                     extra={"retained": retain, "index": below},
                 )
