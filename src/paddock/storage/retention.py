@@ -7,6 +7,7 @@ So the rules are:
 * Before that, a snapshot with the log up to the next one goes if the next one is older than the
   history is to reach back, or if what is kept for history alone is too large: the oldest first.
 * A log that reaches back to its first record begins with the empty state, as if with a snapshot.
+  A shared log does not: its first state may have been imported.
 * The time of a snapshot is when its file was last written (mtime). Its state is a little older, so
   that more is kept and never less. A copy of a folder may make its files younger than they are.
 
@@ -54,11 +55,12 @@ def oldest_kept(
     """Return the index that history begins with; 0 for the beginning of the log.
 
     `needed` is the oldest snapshot that a restart needs. It needs the log from there as well,
-    unless `is_log_needed` is false: then the whole log is history. `since` is the time that history
-    is to reach back to. Snapshots and segments are in the order of their indices.
+    unless `is_log_needed` is false: then the log is shared, and these are a server's own notes.
+    `since` is the time that history is to reach back to. Snapshots and segments are in the order of
+    their indices.
     """
     begins = [one for one in snapshots if one.index <= needed]
-    if segments and segments[0].first_index == 1:
+    if is_log_needed and segments and segments[0].first_index == 1:
         # The empty state is older than everything.
         begins.insert(0, StoredSnapshot(0, 0.0, 0))
     for begin, following in itertools.pairwise(begins):

@@ -189,6 +189,10 @@ class SnapshotStore:
         """Where the snapshots are."""
         return self._folder
 
+    def has(self, index: int) -> bool:
+        """Return whether there is a snapshot at this index."""
+        return self._path(index).exists()
+
     def begin(self, index: int) -> SnapshotWriter:
         """Begin a snapshot of the state after the log's record `index`."""
         self._damaged.discard(index)

@@ -88,7 +88,7 @@ def test_a_snapshot_goes_if_the_next_one_is_too_old_or_there_is_too_much(
         )
 
     begins = [one for one in snapshots if one.index <= needed]
-    if segments and segments[0].first_index == 1:
+    if is_log_needed and segments and segments[0].first_index == 1:
         begins.insert(0, StoredSnapshot(0, 0, 0))
     assert begin in [one.index for one in begins]
     for one, following in itertools.pairwise(begins):
