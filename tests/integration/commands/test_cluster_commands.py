@@ -341,6 +341,13 @@ def test_a_cache_is_no_data_to_back_up_to_repair_or_to_replace(tmp_path: Path, l
     found = json.loads(success("fsck", cache, "--json"))
     assert found["history"]["end"]["index"] == found["segments"][-1]["last_index"]
     assert found["history"]["gaps"] == found["findings"] == []
+    # And goes into a backup, from the folder of one server.
+    past = tmp_path / "past.tar"
+    assert success("backup", log, past, "--history-from", cache).endswith(", and history\n")
+    assert "--history-from" in refusal("backup", log, past, "--history", "--overwrite", status=2)
+    assert "is not the data folder" in refusal(
+        *("backup", log, past, "--overwrite", "--history-from", tmp_path), status=1
+    )
 
 
 class Up:

@@ -43,14 +43,17 @@ from paddock.log.file.segment import (
 )
 from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Position, Record
+from paddock.storage.data_directory import CACHE
 from paddock.storage.retention import Retention
 from paddock.storage.scan import Gap, Item, scan
 
 FOLDER: Final = "history"
 """Its name in the folder of a server that shares its log."""
 
+SERVICE: Final = "service"
+"""The name of the file in it that names the service."""
+
 _ASIDE: Final = "history.aside"
-_SERVICE: Final = "service"
 _SEGMENT_BYTES: Final = 8 << 20
 _SEGMENT_BYTES_MIN: Final = 64 << 10
 _ORIGIN: Final = struct.Struct(">BQQ")
@@ -91,6 +94,19 @@ def read_history(folder: Path, after: int = 0) -> Iterator[Item]:
                 yield Gap(folder, 0, item.index, item.index, str(error))
         else:
             yield item
+
+
+def check_service(data: Path, service: bytes) -> None:
+    """Raise LogError unless the history in a data folder is of this service."""
+    path = data / CACHE / FOLDER / SERVICE
+    try:
+        found = path.read_bytes().strip()
+    except FileNotFoundError:
+        raise LogError(f"{data}: holds no history") from None
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+    if found != service.hex().encode():
+        raise LogError(f"{data}: holds the history of another service")
 
 
 class HistoryFiles:
@@ -162,7 +178,7 @@ class HistoryFiles:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         for leftover in self._folder.glob("*.tmp"):
             self._disk.remove(leftover)
-        name, service = self._folder / _SERVICE, self.service.hex().encode()
+        name, service = self._folder / SERVICE, self.service.hex().encode()
         files = segment_files(self._folder)
         if files and (not name.exists() or name.read_bytes().strip() != service):
             self._set_aside()

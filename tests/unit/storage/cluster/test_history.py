@@ -14,6 +14,7 @@ from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Record
 from paddock.storage.cluster.history import (
     HistoryFiles,
+    check_service,
     decode_shared,
     encode_shared,
     read_history,
@@ -231,6 +232,16 @@ def test_what_is_of_another_service_is_set_aside(tmp_path: Path) -> None:
         files.close()
         assert read(tmp_path) == records(20, 21)
     assert read(tmp_path, "history.aside") == records(20, 21)
+
+
+def test_the_service_of_a_history_is_known(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="holds no history"):
+        check_service(tmp_path, SERVICE)
+    (tmp_path / "cluster").mkdir()
+    written(tmp_path / "cluster", (1, 2))
+    check_service(tmp_path, SERVICE)
+    with pytest.raises(LogError, match="of another service"):
+        check_service(tmp_path, b"another")
 
 
 def test_an_epoch_begins_anew(tmp_path: Path) -> None:
