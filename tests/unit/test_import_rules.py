@@ -71,7 +71,7 @@ MAY_NOT_IMPORT: dict[str, set[str]] = {
 # Which folders of its own package each folder may import.
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "log": {"etcd": set(), "file": set()},
-    "storage": {"cluster": set(), "maintenance": set()},
+    "storage": {"cluster": set(), "maintenance": {"cluster"}},
     "history": {"stories": set()},
     "server": {
         "config": set(),

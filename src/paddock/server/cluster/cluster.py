@@ -1,7 +1,8 @@
 """A server as one of several: what it has that a server of its own has not.
 
 Its data folder is a cache: snapshots make the next start fast, and two of them are kept. Without a
-folder they are taken for etcd alone. A stop disconnects the clients in small groups, so that they
+folder they are taken for etcd alone. History is there as well: more snapshots, and the records that
+this server has applied. A stop disconnects the clients in small groups, so that they
 spread over the other servers, and then leaves the service.
 """
 
@@ -24,6 +25,7 @@ from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.laggards import Laggards
 from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import JoinRefusedError, Membership
+from paddock.server.cluster.recorder import Recorder
 from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
 from paddock.server.cluster.view import ServiceView
@@ -88,6 +90,8 @@ class Cluster(Backing):
         self._duty: Duty | None = None
         self._etcd: EtcdWatch | None = None
         self._snapshots: SnapshotStore | None = None
+        # What writes history; None if none is kept.
+        self._recorder: Recorder | None = None
 
     @property
     def lease(self) -> Lease:
@@ -105,6 +109,9 @@ class Cluster(Backing):
 
     async def load(self, make_replica: Callable[[Replay], Replica]) -> tuple[Restored, Replica]:
         self._snapshots = cache = self._engine.open_cache()
+        history = self._engine.open_history()
+        if history is not None:
+            self._recorder = Recorder(history)
         self._start = SharedStart(
             self._store,
             self._keys,
@@ -113,6 +120,7 @@ class Cluster(Backing):
             make_replica,
             cache,
             StartCalls(self._url),
+            self._recorder,
         )
         replica, self._records = await self._start.load()
         return Restored(replica.replay, replica.replay.index, replica.machine.zxid), replica
@@ -124,16 +132,22 @@ class Cluster(Backing):
     def snapshotter(self, replica: Replica, restored: Restored) -> Snapshotter:
         config, is_kept = self._config, self._engine.keeps_snapshots()
         assert self._snapshots is not None
-        return Snapshotter(
+        recorder = self._recorder
+        snapshotter = Snapshotter(
             replica,
-            None,
+            None if recorder is None else recorder.files,
             self._snapshots,
             config.snapshot_every if is_kept else _NEVER,
             _CACHED_SNAPSHOTS,
             restored,
             config.snapshot_every_kib << 10 if is_kept else 0,
             self._random_bytes(1)[0] / 256,
+            None if recorder is None else recorder.files.retention(config.history_seconds),
         )
+        if recorder is not None and not self._snapshots.has(restored.index):
+            # The state came from etcd. History can be read from the first snapshot on.
+            snapshotter.wants_one = True
+        return snapshotter
 
     def assemble(self, core: Core, snapshotter: Snapshotter | None) -> None:
         core.is_open = False
@@ -231,6 +245,8 @@ class Cluster(Backing):
             self._membership.stop()
         if self._start is not None:
             await self._start.log.close()
+        if self._recorder is not None:
+            await self._recorder.close()
         await self._store.close()
         if self.has_wrong_state and self._snapshots is not None:
             self._snapshots.set_aside()

@@ -239,6 +239,8 @@ class SingleMachine(Machine):
             container_check_interval_ms=_REAP_MS,
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
+            # The times of files are not those of the world.
+            history_seconds=0,
         )
         return Server(
             config,
@@ -291,6 +293,8 @@ class MemberMachine(Machine):
             shared_log=LogUrl(("etcd:2379",), "model"),
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
+            # The times of files are not those of the world.
+            history_seconds=0,
         )
         self._store = RemoteStore(process, self.etcd, self.name)
         return Server(
