@@ -26,7 +26,7 @@ from paddock.state.snapshot import SnapshotError, read_stamp
 from paddock.storage.load import read_state
 from paddock.storage.replay import Replay
 from paddock.storage.scan import Gap as LogGap
-from paddock.storage.scan import scan
+from paddock.storage.scan import Item, scan
 from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
 
 _KINDS: Final = {
@@ -68,12 +68,14 @@ class OwnSource:
         log: Path,
         snapshots: Path,
         replaying: Callable[[StateMachine, int], Replaying] = Replay,
+        read: Callable[[Path, int], Iterator[Item]] = scan,
         *,
         begins_empty: bool = True,
     ) -> None:
         self._log = log
         self._snapshots = snapshots
         self._replaying = replaying
+        self._read = read
         # Whether a log that is there from its beginning needs no snapshot.
         self._begins_empty = begins_empty
 
@@ -110,7 +112,11 @@ class OwnSource:
         return found
 
     def _past(self, machine: StateMachine, index: int) -> OwnPast:
-        return OwnPast(self, self._log, self._replaying(machine, index))
+        return OwnPast(self, self._replaying(machine, index))
+
+    def items(self, after: int) -> Iterator[Item]:
+        """Yield the records behind one, and what is missing of them."""
+        return self._read(self._log, after)
 
     def go_on(self, past: OwnPast) -> Replaying | None:
         """Return the state of the first snapshot behind a state; None if there is none."""
@@ -129,9 +135,8 @@ class OwnSource:
 class OwnPast:
     """A state on its way along the log."""
 
-    def __init__(self, source: OwnSource, log: Path, replay: Replaying) -> None:
+    def __init__(self, source: OwnSource, replay: Replaying) -> None:
         self._source = source
-        self._log = log
         self._replay = replay
         # What is left of a record in whose middle the state is, and the next entry of it.
         self._entries: Iterator[Entry] = iter(())
@@ -171,7 +176,7 @@ class OwnPast:
                     if (yield from self._apply_some(until)):
                         return
             except FileNotFoundError:
-                raise LogError(f"{self._log}: was purged while it was read; try again") from None
+                raise LogError("the history was purged while it was read; try again") from None
             following = self._source.go_on(self) if reason else None
             if following is None:
                 return
@@ -201,7 +206,7 @@ class OwnPast:
 
     def _records(self) -> Iterator[Record | str]:
         """Yield the records behind the state; or why the next one is not there."""
-        for item in scan(self._log, self._replay.index):
+        for item in self._source.items(self._replay.index):
             index = self._replay.index
             if isinstance(item, LogGap) and not item.is_within(index):
                 yield f"record {item.first} of the log is damaged or missing"

@@ -29,6 +29,11 @@ class SharedReplay:
         self._skipped = skipped
         self._batches = SharedBatches(self.roster.index, machine.shared_digest())
 
+    @property
+    def index(self) -> int:
+        """The last record that was taken."""
+        return self.roster.index
+
     def apply(self, record: Record) -> list[tuple[int, list[Outcome]]]:
         """Apply the next record; return what it has released, as numbers and outcomes.
 
