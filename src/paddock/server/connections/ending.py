@@ -31,8 +31,9 @@ def record_end(core: Core, handler: RequestHandler, reason: str) -> None:
     about: dict[str, object] = {}
     liveness, tally = handler.liveness, handler.tally
     if liveness is not None:
-        # Without a request, it was heard by its handshake.
-        about["silent_seconds"] = core.tracker.now() - (tally.heard_at or liveness.heard)
+        # Without a request, it was heard by its handshake; or its silence does not count yet.
+        silent = core.tracker.now() - (tally.heard_at or liveness.heard)
+        about["silent_seconds"] = max(silent, 0.0)
         has_sent = tally.operation != NO_OPERATION
         about["last"] = name_of(tally.operation) if has_sent else "handshake"
         about["timeout_ms"] = int(liveness.timeout * 1000)

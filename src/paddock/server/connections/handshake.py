@@ -163,7 +163,8 @@ class Handshake(Submitter):
         if session is not None:
             self._former_owner = session.owner
         if liveness is not None:
-            self._silent_seconds = self._core.tracker.now() - liveness.heard
+            # It is heard in the future while its silence does not count yet.
+            self._silent_seconds = max(self._core.tracker.now() - liveness.heard, 0.0)
 
     def _record_session(self, timeout_ms: int, owner: int, read_only: bool | None = None) -> None:
         """Write down that the connection has its session."""

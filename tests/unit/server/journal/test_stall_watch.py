@@ -17,7 +17,7 @@ class Noted(Journal):
     def __init__(self) -> None:
         self.taken: list[tuple[str, float]] = []
 
-    def add(self, kind: str, **details: object) -> None:  # type: ignore[override]
+    def add(self, kind: str, **details: object) -> None:
         assert isinstance(details["seconds"], float)
         self.taken.append((kind, details["seconds"]))
 
