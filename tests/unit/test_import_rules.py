@@ -75,12 +75,15 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
     "history": {"stories": set()},
     "server": {
         "config": set(),
-        "replication": set(),
+        "journal": set(),
+        "replication": {"journal"},
         "sessions": {"config", "replication"},
         "connections": {"config", "replication", "sessions"},
         "tls": {"config", "connections"},
         "durability": {"config", "connections", "replication"},
-        "cluster": {"config", "connections", "durability", "replication", "sessions"},
+        "cluster": {
+            *("config", "connections", "durability", "journal", "replication", "sessions"),
+        },
         "admin": {"config", "connections", "durability", "replication", "sessions"},
     },
     "client": {

@@ -28,13 +28,16 @@ from paddock.server.durability.past_state import PastState
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored
 from paddock.server.endpoints import Endpoints
+from paddock.server.journal.event_writer import EventWriter
+from paddock.server.journal.journal import Journal
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
-from paddock.server.statistics import Statistics
+from paddock.server.statistics import Statistics, where
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
+from paddock.storage import events
 from paddock.storage.replay import Replay
 
 if TYPE_CHECKING:
@@ -93,6 +96,7 @@ class Server:
         # Its log: one of its own, or one that it shares.
         self._backing: Backing | None = None
         self._audit: AuditLog | None = None
+        self._journal = Journal()
         self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
         self._reaper: Reaper | None = None
@@ -167,6 +171,7 @@ class Server:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
+        self._journal.add(events.SERVER_STOPPING)
         if core.replica.is_dead():
             await self._stop_failed(core)
             return
@@ -185,13 +190,14 @@ class Server:
         drained = loop.time() - begun
         await backing.settle()
         for connection in list(core.connections):
-            connection.close()
+            connection.close(events.STOPPING)
         if self._snapshotter is not None:
             if backing.keeps_state():
                 await self._snapshotter.close()
             else:
                 await self._snapshotter.give_up()
         await last_replies_taken(core.admission)
+        self._journal.add(events.SERVER_STOPPED, seconds=loop.time() - begun)
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
         logger.info(
@@ -205,6 +211,8 @@ class Server:
         audit, self._audit = self._audit, None
         if audit is not None:
             audit.close()
+        self._journal.stop()
+        self._journal.close()
 
     async def _stop_failed(self, core: Core) -> None:
         """Release everything: there is nothing to answer, and no state to write."""
@@ -222,6 +230,7 @@ class Server:
             reason,
             extra={"reason": reason},
         )
+        self._journal.add(events.SERVER_FAILED, text=reason)
         if self._on_fatal is not None:
             self._on_fatal()
         core = self._core
@@ -231,7 +240,7 @@ class Server:
         core.is_open = False
         self._endpoints.refuse()
         for connection in list(core.connections):
-            connection.abort()
+            connection.abort(events.NOT_SERVING)
         if self._reaper is not None:
             self._reaper.stop()
 
@@ -270,6 +279,8 @@ class Server:
         host, port = self.address
         shown = {"host": host, "port": port, "seconds": loop.time() - begun}
         logger.info("ready: serving on %s:%d, %.2f s after the start", *shown.values(), extra=shown)
+        at = where(host, port)
+        self._journal.add(events.SERVER_STARTED, address=at, version=__version__, pid=os.getpid())
 
     async def _open_resources(self) -> Engine:
         """Open the ports, the data folder and the audit log.
@@ -318,6 +329,17 @@ class Server:
         config, machine = self._config, replica.machine
         monotonic = self._monotonic or asyncio.get_running_loop().time
         clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
+        assert self._engine is not None
+        directory = self._engine.directory
+        if directory is not None and config.history_seconds:
+            writer = EventWriter(
+                directory.path / events.FOLDER,
+                clock.time_ms,
+                lambda: machine.zxid,
+                keep_ms=config.history_seconds * 1000,
+            )
+            writer.watch_stalls(monotonic, self._wall_clock_ms)
+            self._journal = replica.journal = writer
         proposer = Proposer(
             replica, backing.log, clock.time_ms, config.max_requests, config.max_request_bytes
         )
@@ -375,10 +397,12 @@ class Server:
         if self._backing is not None:
             await self._backing.close()
         # These wait for threads.
-        for kept in (self._audit, self._engine):
+        self._journal.stop()
+        for kept in (self._audit, self._journal, self._engine):
             if kept is not None:
                 await self._in_thread(kept.close)
         self._audit = self._engine = self._backing = None
+        self._journal = Journal()
 
 
 def _log_start(config: ServerConfig) -> None:

@@ -112,7 +112,8 @@ class Retention:
     def oldest_kept(self, snapshots: Sequence[StoredSnapshot], needed: int) -> int:
         """Return the index that history begins with. Raises OSError."""
         segments = []
-        for first_index, path in segment_files(self._log):
+        # A server that shares its log makes the folder with its first record.
+        for first_index, path in segment_files(self._log) if self._log.exists() else ():
             with contextlib.suppress(FileNotFoundError):
                 segments.append(StoredSegment(first_index, path.stat().st_size))
         return oldest_kept(

@@ -109,3 +109,8 @@ def test_the_times_and_sizes_are_those_of_the_files(tmp_path: Path) -> None:
     assert tight.oldest_kept(SNAPSHOTS, NEEDED) == 30
     os.truncate(tmp_path / segment_name(36), 1001)
     assert tight.oldest_kept(SNAPSHOTS, NEEDED) == 30
+
+
+def test_a_log_that_has_not_begun_is_kept_from_its_snapshot_on(tmp_path: Path) -> None:
+    retention = Retention(60, 1 << 30, tmp_path / "none", is_log_needed=False)
+    assert retention.oldest_kept([StoredSnapshot(3, 0.0, 10)], 3) == 3

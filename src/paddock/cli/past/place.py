@@ -11,8 +11,8 @@ import click
 from paddock.cli.arguments import PATH
 
 if TYPE_CHECKING:
-    from paddock.history.events import Event
     from paddock.history.past import Source
+    from paddock.storage.events import Event
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Place:
 
     def events(self) -> "Iterator[Event]":
         """Yield what the server has written beside its log, as far as it is there."""
-        from paddock.history.events import FOLDER, read_events
+        from paddock.storage.events import FOLDER, read_events
 
         return read_events(self.path / FOLDER)
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from paddock.history import events as e
-from paddock.history.events import Event
 from paddock.history.moment import shown_time
 from paddock.history.past import ATTACHED, ENDED, OPENED, Gap, Step
+from paddock.storage import events as e
+from paddock.storage.events import Event
 
 # Causes of an end.
 CLOSED: Final = "closed"

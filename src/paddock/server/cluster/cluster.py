@@ -40,6 +40,7 @@ from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX, Pacing
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
+from paddock.storage.events import STOPPING
 from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.snapshots import SnapshotStore
 
@@ -257,7 +258,7 @@ class Cluster(Backing):
         if self._lease.is_over():
             # Clients that only read, if any.
             for connection in connections:
-                connection.close()
+                connection.close(STOPPING)
             return
         group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
         for start in range(0, len(connections), group):
@@ -269,7 +270,7 @@ class Cluster(Backing):
                     break
                 await asyncio.sleep(_LOOK_PAUSE)
             for connection in some:
-                connection.close()
+                connection.close(STOPPING)
             await asyncio.sleep(_GROUP_PAUSE)
 
     async def _leave(self) -> None:

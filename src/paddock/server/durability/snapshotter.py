@@ -17,6 +17,7 @@ from paddock.log.interface import LogError
 from paddock.server.durability.startup import Restored
 from paddock.server.replication.replica import Replica
 from paddock.state.snapshot import Snapshot
+from paddock.storage.events import SNAPSHOT_TAKEN
 from paddock.storage.retention import Retention
 from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
 
@@ -238,6 +239,9 @@ class Snapshotter:
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
             *shown.values(),
             extra=shown,
+        )
+        self._replica.journal.add(
+            SNAPSHOT_TAKEN, index=taken.index, nodes=taken.nodes, bytes=size, seconds=seconds
         )
 
     async def _let_go(self) -> None:

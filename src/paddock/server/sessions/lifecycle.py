@@ -29,11 +29,28 @@ from paddock.server.sessions.tracker import Liveness, SessionTracker
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome
 from paddock.state.sessions import ENDED, OPENED, SessionChange
+from paddock.storage.events import (
+    CLOSED,
+    EXPIRED_ELSEWHERE,
+    GONE,
+    MOVED,
+    NOT_READING,
+    REPLACED,
+    SESSION_ENDED,
+    SESSIONS_ADOPTED,
+    SILENT,
+)
 
 logger: Final = logging.getLogger(__name__)
 
 # No session has this owner.
 _NOBODY: Final = -1
+# Why a session was silent, in words.
+_SILENCES: Final = {
+    GONE: "its client did not come back",
+    NOT_READING: "its client took nothing of what was sent",
+    SILENT: "its client, though connected, sent not even a ping",
+}
 
 
 class SessionLifecycle(SessionListener):
@@ -47,6 +64,7 @@ class SessionLifecycle(SessionListener):
         flags: int,
         lease_seconds: float | None = None,
     ) -> None:
+        self._replica = replica
         self._statistics = replica.statistics
         self._sessions = replica.machine.sessions
         self._proposer = proposer
@@ -64,9 +82,12 @@ class SessionLifecycle(SessionListener):
     def adopt(self, owner: int) -> None:
         """Track the sessions of an owner that are not tracked yet: 0 is a server of its own."""
         self._owner = owner
+        tracked = len(self.tracker)
         for session in self._sessions.by_id.values():
             if session.owner == owner and self.tracker.get(session.id) is None:
                 self.tracker.add(session.id, session.timeout_ms / 1000)
+        if len(self.tracker) > tracked:
+            self._replica.journal.add(SESSIONS_ADOPTED, count=len(self.tracker) - tracked)
 
     def release(self) -> None:
         """Track no session any more: others may own them now.
@@ -78,10 +99,12 @@ class SessionLifecycle(SessionListener):
             self.tracker.remove(liveness.session)
 
     def changed(
-        self, entry: Entry, change: SessionChange, submitter: Submitter | None, is_ours: bool
+        self, entry: Entry, outcome: Outcome, submitter: Submitter | None, is_ours: bool
     ) -> None:
+        change = outcome.session
+        assert change is not None
         if change.kind == ENDED:
-            self._ended(entry, submitter)
+            self._ended(entry, outcome, submitter, is_ours)
         elif is_ours and self._sessions.by_id[change.session].owner == self._owner:
             self._attached(change, submitter)
         else:
@@ -97,11 +120,11 @@ class SessionLifecycle(SessionListener):
         # As it is now, at the decision; holding the connection changes it.
         silence = self.tracker.now() - liveness.heard
         if liveness.connection is None:
-            reason = "its client did not come back"
+            reason = GONE
         elif liveness.is_held:
-            reason = "its client took nothing of what was sent"
+            reason = NOT_READING
         else:
-            reason = "its client, though connected, sent not even a ping"
+            reason = SILENT
         if liveness.connection is not None:
             liveness.connection.hold()
         entry = Entry(EXPIRE, b"", session.id, session.generation, flags=self._flags)
@@ -124,7 +147,7 @@ class SessionLifecycle(SessionListener):
                 address,
                 extra={"session": change.session, "address": address, "reason": "replaced"},
             )
-            liveness.connection.close()
+            liveness.connection.close(REPLACED)
         self.tracker.renew(liveness, timeout)
 
     def _attached_elsewhere(self, change: SessionChange) -> None:
@@ -135,11 +158,15 @@ class SessionLifecycle(SessionListener):
                 change.session,
                 extra={"session": change.session, "reason": "moved"},
             )
-            liveness.connection.close()
+            liveness.connection.close(MOVED)
 
-    def _ended(self, entry: Entry, submitter: Submitter | None) -> None:
+    def _ended(
+        self, entry: Entry, outcome: Outcome, submitter: Submitter | None, is_ours: bool
+    ) -> None:
         liveness = self.tracker.remove(entry.session)
         connection = None if liveness is None else liveness.connection
+        if liveness is not None or is_ours:
+            self._record_end(entry, outcome, submitter)
         if entry.operation == EXPIRE:
             self._statistics.sessions_expired += 1
         elif submitter is not None:
@@ -153,6 +180,26 @@ class SessionLifecycle(SessionListener):
         if connection is not None:
             connection.session_ended()
 
+    def _record_end(self, entry: Entry, outcome: Outcome, submitter: Submitter | None) -> None:
+        change = outcome.session
+        assert change is not None
+        silent_seconds: float | None = None
+        if entry.operation != EXPIRE:
+            reason = CLOSED
+        elif isinstance(submitter, _Expiry):
+            reason, silent_seconds = submitter.reason, submitter.silence
+        else:
+            reason = EXPIRED_ELSEWHERE
+        self._replica.journal.add(
+            SESSION_ENDED,
+            session=entry.session,
+            address="" if submitter is None else submitter.where,
+            reason=reason,
+            timeout_ms=change.timeout_ms,
+            ephemerals=len(outcome.changes),
+            silent_seconds=silent_seconds,
+        )
+
 
 class _Expiry(Submitter):
     """The proposed end of a session."""
@@ -164,19 +211,20 @@ class _Expiry(Submitter):
         self._tracker = tracker
         self._liveness = liveness
         # For how many seconds nothing was heard, and why.
-        self._silence = silence
-        self._reason = reason
+        self.silence = silence
+        self.reason = reason
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         if outcome.session is None:
             self._live_on()
             return
+        reason = _SILENCES[self.reason]
         logger.info(
             "session 0x%x expired: %s for %.1f s",
             entry.session,
-            self._reason,
-            self._silence,
-            extra={"session": entry.session, "seconds": self._silence, "reason": self._reason},
+            reason,
+            self.silence,
+            extra={"session": entry.session, "seconds": self.silence, "reason": reason},
         )
 
     def refuse(self, entry: Entry, code: int) -> None:

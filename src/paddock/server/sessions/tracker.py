@@ -28,8 +28,11 @@ class AttachedConnection(Protocol):
     def session_ended(self) -> None:
         """Answer what was held with SESSION_EXPIRED, and close."""
 
-    def close(self) -> None:
-        """Serve nothing more, and close once everything that was answered has been sent."""
+    def close(self, reason: str) -> None:
+        """Serve nothing more, and close once everything that was answered has been sent.
+
+        The reason is one of `paddock.storage.events`.
+        """
 
     def is_excused(self) -> bool:
         """Return, for a connection that we do not read from, whether its silence is our doing."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from paddock.history import events as e
-from paddock.history.events import Event
 from paddock.history.past import ATTACHED, ENDED, OPENED, Gap, Step
 from paddock.history.stories import session as s
 from paddock.history.stories.session import SessionStory, tell_session
+from paddock.storage import events as e
+from paddock.storage.events import Event
 
 ME = 0x12
 OTHER = 0x34

@@ -169,10 +169,10 @@ def read_events(folder: Path, since_ms: int = 0, until_ms: int | None = None) ->
     cannot be read.
     """
     files = event_files(folder)
-    # A file ends where the next one begins.
-    ends = [begin for begin, _ in files[1:]]
-    for (begin, path), end in zip(files, [*ends, None], strict=True):
-        if (end is not None and end < since_ms) or (until_ms is not None and begin > until_ms):
+    for i, (begin_ms, path) in enumerate(files):
+        # A file ends where the next one begins.
+        is_over = i + 1 < len(files) and files[i + 1][0] < since_ms
+        if is_over or (until_ms is not None and begin_ms > until_ms):
             continue
         try:
             file = path.open("rb")
