@@ -45,8 +45,7 @@ async def _watched_changes(
     client: Operations, session: Session, path: str, since: int | None
 ) -> AsyncGenerator[FeedChange, None]:
     """Yield the changes of a tree, as far as they are noticed."""
-    # Where the feed begins in the past, nobody knows what has happened since.
-    has_gap = since is not None
+    has_gap = False
 
     def listen(state: SessionState) -> None:
         nonlocal has_gap
@@ -55,6 +54,9 @@ async def _watched_changes(
     began = await _present(client, session, path) if since is None else since
     # Up to where it was told.
     known = began
+    if since is not None:
+        # Nobody knows what has happened since.
+        yield FeedChange(ChangeKind.GAP, path, since, None, None, is_exact=False)
     # The zxid with which each node was created that is there, as far as we know.
     born: dict[str, int] = {}
     session.states.add(listen)
