@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
-    from paddock.client.states import ChangeKind, Event, EventType, SessionState
+    from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
     from paddock.client.watches.watches import Watcher, WatchKind
     from paddock.errors import (
@@ -119,7 +119,7 @@ __all__ = [
     "SessionState",
     "StateListener",
     "Change",
-    "ChangeKind",
+    "FeedKind",
     "FeedChange",
     "WalkedNode",
     "Transaction",

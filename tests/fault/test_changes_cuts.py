@@ -11,16 +11,21 @@ import asyncio
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.client.operations.feeds import FeedChange
-from paddock.client.states import ChangeKind
+from paddock.client.states import FeedKind
 from paddock.protocol.records import Stat
 from paddock.testing import Cut, CutPoint, EmbeddedServer, FaultProxy, at_every_cut
 from paddock.testing.clock import run_virtually
 
-EXPECTED = (
-    [(ChangeKind.CREATED, "/app"), (ChangeKind.CREATED, "/app/a"), (ChangeKind.DATA, "/app/a")]
-    + [(ChangeKind.CREATED, "/app/b"), (ChangeKind.CREATED, "/app/c"), (ChangeKind.DATA, "/app")]
-    + [(ChangeKind.DELETED, "/app/b"), (ChangeKind.CREATED, "/app/end")]
-)
+EXPECTED = [
+    (FeedKind.CREATED, "/app"),
+    (FeedKind.CREATED, "/app/a"),
+    (FeedKind.DATA, "/app/a"),
+    (FeedKind.CREATED, "/app/b"),
+    (FeedKind.CREATED, "/app/c"),
+    (FeedKind.DATA, "/app"),
+    (FeedKind.DELETED, "/app/b"),
+    (FeedKind.CREATED, "/app/end"),
+]
 
 
 async def write(client: Client) -> None:
@@ -39,11 +44,11 @@ async def write(client: Client) -> None:
 async def scenario(proxy: FaultProxy, cut: CutPoint | None) -> None:
     async with connect(proxy.hosts) as client:
         feed = client.changes("/app", progress=True)
-        assert (await anext(feed)).kind is ChangeKind.PROGRESS
+        assert (await anext(feed)).kind is FeedKind.PROGRESS
         writing = asyncio.create_task(write(client))
         found: list[FeedChange] = []
         async for change in feed:
-            if change.kind is not ChangeKind.PROGRESS:
+            if change.kind is not FeedKind.PROGRESS:
                 found.append(change)
             if change.path == "/app/end":
                 break

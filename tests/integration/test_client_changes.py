@@ -12,7 +12,7 @@ from paddock.api import connect as connect_plainly
 from paddock.client.access import Permission, world_acl
 from paddock.client.client import Client
 from paddock.client.operations.feeds import FeedChange
-from paddock.client.states import ChangeKind
+from paddock.client.states import FeedKind
 from paddock.errors import (
     HistoryGoneError,
     InvalidArgumentError,
@@ -28,12 +28,12 @@ from tests.support.server import Service
 __all__ = ["api", "path"]
 
 MARKS = {
-    ChangeKind.CREATED: "+",
-    ChangeKind.DELETED: "-",
-    ChangeKind.DATA: "=",
-    ChangeKind.ACL: "?",
-    ChangeKind.GAP: "!",
-    ChangeKind.PROGRESS: ".",
+    FeedKind.CREATED: "+",
+    FeedKind.DELETED: "-",
+    FeedKind.DATA: "=",
+    FeedKind.ACL: "?",
+    FeedKind.GAP: "!",
+    FeedKind.PROGRESS: ".",
 }
 
 
@@ -49,7 +49,7 @@ def shown(change: FeedChange) -> str:
 async def begun(feed: AsyncGenerator[FeedChange, None]) -> int:
     """Take the first step of a feed with progress; return where it begins."""
     first = await anext(feed)
-    assert first.kind is ChangeKind.PROGRESS
+    assert first.kind is FeedKind.PROGRESS
     return first.zxid
 
 
@@ -58,7 +58,7 @@ async def take(feed: AsyncGenerator[FeedChange, None], count: int) -> list[FeedC
     found: list[FeedChange] = []
     while len(found) < count:
         change = await anext(feed)
-        if change.kind is not ChangeKind.PROGRESS:
+        if change.kind is not FeedKind.PROGRESS:
             found.append(change)
     return found
 

@@ -453,7 +453,7 @@ class Client(Operations):
 
             async for change in client.changes("/config", progress=True):
                 print(change.kind, change.data)  # PROGRESS None, then DATA b'v2'
-                if change.kind is paddock.ChangeKind.DATA:
+                if change.kind is paddock.FeedKind.DATA:
                     break
                 await client.set("/config", b"v2")
 

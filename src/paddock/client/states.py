@@ -54,7 +54,7 @@ class SessionState(_Named):
         return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
 
 
-class ChangeKind(_Named):
+class FeedKind(_Named):
     """What a change feed tells of.
 
     CREATED, DATA (it was written), ACL (its ACL was replaced) and DELETED are changes of a node.

@@ -428,7 +428,7 @@ class Client(Owner[AsyncClient]):
 
             for change in client.changes("/config", progress=True):
                 print(change.kind, change.data)  # PROGRESS None, then DATA b'v2'
-                if change.kind is paddock.ChangeKind.DATA:
+                if change.kind is paddock.FeedKind.DATA:
                     break
                 client.set("/config", b"v2")
 

@@ -31,15 +31,15 @@ from paddock.cli.service import (
 )
 from paddock.client.client import Client
 from paddock.client.operations.feeds import FeedChange
-from paddock.client.states import ChangeKind
+from paddock.client.states import FeedKind
 from paddock.errors import UnimplementedError
 
 _WORDS: Final = {
-    ChangeKind.CREATED: "created",
-    ChangeKind.DATA: "changed",
-    ChangeKind.ACL: "acl",
-    ChangeKind.DELETED: "deleted",
-    ChangeKind.GAP: "gap",
+    FeedKind.CREATED: "created",
+    FeedKind.DATA: "changed",
+    FeedKind.ACL: "acl",
+    FeedKind.DELETED: "deleted",
+    FeedKind.GAP: "gap",
 }
 _ZXID_MAX: Final = 2**63 - 1
 
@@ -168,12 +168,12 @@ def command(
         feed = client.changes(path, since=here.zxid, best_effort=best_effort, progress=True)
         async with until_stdout_closes(), aclosing(feed):
             async for change in feed:
-                if known and change.kind is not ChangeKind.PROGRESS:
+                if known and change.kind is not FeedKind.PROGRESS:
                     # Written before we were started.
                     known -= 1
                     here.pass_(change)
                     continue
-                if change.kind is not ChangeKind.PROGRESS:
+                if change.kind is not FeedKind.PROGRESS:
                     print_json(fields_of(change))
                     told += 1
                 here.pass_(change)

@@ -16,7 +16,7 @@ from paddock.client.operations.feeds import ChangeFeed, FeedChange
 from paddock.client.operations.operations import Operations
 from paddock.client.operations.streams import watch_tree
 from paddock.client.session.session import Session
-from paddock.client.states import ChangeKind, SessionState
+from paddock.client.states import FeedKind, SessionState
 from paddock.errors import ConnectionLostError, UnimplementedError
 
 
@@ -56,7 +56,7 @@ async def _watched_changes(
     known = began
     if since is not None:
         # Nobody knows what has happened since.
-        yield FeedChange(ChangeKind.GAP, path, since, None, None, is_exact=False)
+        yield FeedChange(FeedKind.GAP, path, since, None, None, is_exact=False)
     # The zxid with which each node was created that is there, as far as we know.
     born: dict[str, int] = {}
     session.states.add(listen)
@@ -66,17 +66,17 @@ async def _watched_changes(
                 if stat is None:
                     if born.pop(node, None) is None:
                         continue
-                    kind, zxid = ChangeKind.DELETED, session.dispatcher.seen_zxid
+                    kind, zxid = FeedKind.DELETED, session.dispatcher.seen_zxid
                 else:
                     before, born[node] = born.get(node), stat.czxid
                     zxid = max(stat.czxid, stat.mzxid)
                     if zxid <= began:
                         continue
                     is_known = before == stat.czxid or (before is None and stat.czxid <= began)
-                    kind = ChangeKind.DATA if is_known else ChangeKind.CREATED
+                    kind = FeedKind.DATA if is_known else FeedKind.CREATED
                 if has_gap:
                     has_gap = False
-                    yield FeedChange(ChangeKind.GAP, path, known, None, None, is_exact=False)
+                    yield FeedChange(FeedKind.GAP, path, known, None, None, is_exact=False)
                 known = max(known, zxid)
                 yield FeedChange(kind, node, zxid, data, stat, is_exact=False)
     finally:

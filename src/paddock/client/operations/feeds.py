@@ -3,9 +3,6 @@
 The client pulls, as `paddock.protocol.changes` says. The position of a feed is the zxid up to which
 the service has looked for it, so a lost connection, or another server, makes no difference: the
 next pull begins there. While a reply is consumed, the next one may be on its way, and no more.
-
-    async for change in client.changes("/app", since=zxid):
-        print(change.kind, change.path, change.data)
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from paddock.client.requests import decoding
 from paddock.client.requests.encoder import Encoder, encoded
 from paddock.client.results import NO_DATA
 from paddock.client.session.session import Session
-from paddock.client.states import ChangeKind
+from paddock.client.states import FeedKind
 from paddock.errors import (
     ConnectionLostError,
     HistoryGoneError,
@@ -43,7 +40,7 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import Stat
 from paddock.protocol.requests import PathRequest
 
-_KINDS: Final = tuple(ChangeKind(number) for number in range(ChangeKind.ACL + 1))
+_KINDS: Final = tuple(FeedKind(number) for number in range(FeedKind.ACL + 1))
 _HINT: Final = "best_effort=True gives what watches can"
 
 
@@ -57,7 +54,7 @@ class FeedChange(NamedTuple):
     With `best_effort` on a service without feeds, `is_exact` is False.
     """
 
-    kind: ChangeKind
+    kind: FeedKind
     path: str
     zxid: int
     data: bytes | None
@@ -110,7 +107,7 @@ class ChangeFeed:
                         _KINDS[one.kind], own(one.path), shown, data, one.stat, one.is_last
                     )
                 if progress and position > shown:
-                    yield FeedChange(ChangeKind.PROGRESS, self._path, position, None, None)
+                    yield FeedChange(FeedKind.PROGRESS, self._path, position, None, None)
                 if coming is None:
                     await signal.wait()
         finally:

@@ -9,11 +9,11 @@ import pytest
 from paddock.cli.commands.changes import Checkpoint, Zxid
 from paddock.cli.output import CannotBeDone
 from paddock.client.operations.feeds import FeedChange
-from paddock.client.states import ChangeKind
+from paddock.client.states import FeedKind
 
 
 def change(zxid: int, *, is_last: bool = True) -> FeedChange:
-    return FeedChange(ChangeKind.DELETED, "/a/b", zxid, None, None, is_last)
+    return FeedChange(FeedKind.DELETED, "/a/b", zxid, None, None, is_last)
 
 
 def test_a_checkpoint_says_where_to_go_on_also_within_a_transaction(tmp_path: Path) -> None:
