@@ -417,3 +417,18 @@ def test_between_past_and_ring_nothing_is_lost_or_doubled(seed: int) -> None:
         assert since > 10
 
     run(scenario)
+
+
+def test_a_read_only_session_has_feeds() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        writer, reader = await harness.client(), FakeClient(harness)
+        since = (await pulled(writer, "/", FROM_NOW)).until
+        await write(harness, writer, rq.create("/a"))
+        harness.service.is_open = False
+        harness.service.is_read_only = True
+        reader.send_handshake(0, read_only=True)
+        assert reader.take_handshake().read_only
+        assert names(await pulled(reader, "/", since)) == ["/a"]
+
+    run(scenario)
