@@ -146,6 +146,7 @@ PAGES: Final = (
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
             Section("Several reads at once", ("MultiRead", "Reading"), "paddock.client.multiread"),
             Section("Streams", ("Change",), "paddock.client.operations.streams"),
+            Section("Change feeds", ("FeedChange", "FeedKind"), "paddock.client.operations.feeds"),
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),

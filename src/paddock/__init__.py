@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     )
     from paddock.client.client import Client
     from paddock.client.multiread import MultiRead, Reading
+    from paddock.client.operations.feeds import FeedChange
     from paddock.client.operations.streams import Change
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
-    from paddock.client.states import Event, EventType, SessionState
+    from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
     from paddock.client.watches.watches import Watcher, WatchKind
     from paddock.errors import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         DataInconsistencyError,
         EphemeralOnLocalSessionError,
         GrantLostError,
+        HistoryGoneError,
         InvalidACLError,
         InvalidArgumentError,
         InvalidCallbackError,
@@ -117,6 +119,8 @@ __all__ = [
     "SessionState",
     "StateListener",
     "Change",
+    "FeedKind",
+    "FeedChange",
     "WalkedNode",
     "Transaction",
     "Watcher",
@@ -129,6 +133,7 @@ __all__ = [
     "DataInconsistencyError",
     "EphemeralOnLocalSessionError",
     "GrantLostError",
+    "HistoryGoneError",
     "InvalidACLError",
     "InvalidArgumentError",
     "InvalidCallbackError",
@@ -186,6 +191,7 @@ _HOMES = (
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
     "paddock.client.operations.streams",
+    "paddock.client.operations.feeds",
     "paddock.client.results",
     "paddock.client.operations.walk",
     "paddock.client.transaction",

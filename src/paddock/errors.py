@@ -260,6 +260,24 @@ class ReconfigInProgressError(RequestError):
     """Try again when it is done."""
 
 
+class HistoryGoneError(RequestError):
+    """The service does not have the changes behind a zxid any more, and names the oldest one.
+
+    A feed can begin `since` that zxid, `oldest`. What has changed before it cannot be had one by
+    one: read the present state, or ask for a longer history.
+    """
+
+    def __init__(self, path: str, since: int, oldest: int) -> None:
+        self.since = since
+        self.oldest = oldest
+        super().__init__(
+            "changes",
+            path,
+            f"the service has no changes since 0x{since:x} any more; the oldest zxid to begin at is"
+            f" 0x{oldest:x}",
+        )
+
+
 @_code(NO_NODE, "no such node")
 class NoNodeError(RequestError):
     """Create it, or its parents with `make_parents=True`, or take it as an answer."""

@@ -35,7 +35,7 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "event-after-reply",
         "An event comes before any reply that shows its change.",
         "server/replication/replica.py",
-        "            if outcome.changes:\n                self.watches.publish(outcome.changes)\n"
+        "                self.watches.publish(outcome.changes)\n"
         "            if outcome.session is not None:\n"
         "                self.sessions.changed(entry, outcome, submitter, is_ours)\n"
         "            if submitter is not None:\n"

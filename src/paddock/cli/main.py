@@ -48,6 +48,7 @@ _SECTIONS = {
         "tree": ("commands.reading:tree", "Draw a node and everything below it."),
         "find": ("commands.find:command", "Find nodes by name, data, owner, age or size."),
         "watch": ("commands.watch:command", "Say what happens to a node, line by line."),
+        "changes": ("commands.changes:command", "Write every change below a node as JSON lines."),
         "export": ("commands.export:export", "Write a tree of a service to a file."),
         "import": (
             "commands.importing:import_",

@@ -29,6 +29,8 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from paddock.client.multiread import MultiRead
 from paddock.client.operations import compound
+from paddock.client.operations.best_effort import changes_at_best
+from paddock.client.operations.feeds import ChangeFeed, FeedChange
 from paddock.client.operations.operations import Operations
 from paddock.client.operations.streams import Change, watch_node, watch_tree
 from paddock.client.operations.walk import TreeWalk, WalkedNode
@@ -36,6 +38,7 @@ from paddock.client.requests.arguments import (
     check_count,
     check_flag,
     check_mark,
+    check_not_negative,
     check_protection,
     check_watcher,
 )
@@ -437,6 +440,45 @@ class Client(Operations):
         self._encode.full(path)
         check_flag("recursive", recursive)
         return watch_tree(self, path) if recursive else watch_node(self, path)
+
+    def changes(
+        self,
+        path: str = "/",
+        *,
+        since: int | None = None,
+        best_effort: bool = False,
+        progress: bool = False,
+    ) -> AsyncGenerator[FeedChange, None]:
+        """Yield every change of a node and of all below it, in order and each once.
+
+            async for change in client.changes("/config", progress=True):
+                print(change.kind, change.data)  # PROGRESS None, then DATA b'v2'
+                if change.kind is paddock.FeedKind.DATA:
+                    break
+                await client.set("/config", b"v2")
+
+        Creates, writes, deletes and changes of ACLs come with the data and the stat after them.
+        The feed begins behind the zxid `since`, and without one with the first change after its
+        first step. It goes on over lost connections and other servers, and takes at most one reply
+        of 256 KiB ahead. Changes of nodes that the client may not READ are left out.
+
+        To resume it elsewhere, begin `since` the zxid of the last change that was dealt with, if
+        that `is_last` of its transaction. With `progress`, a change of the kind PROGRESS says up to
+        which zxid there was nothing else.
+
+        Raises HistoryGoneError if the service does not have the changes since then any more, and
+        SessionExpiredError when the session is over. A service without change feeds, which Apache
+        ZooKeeper is, raises UnimplementedError; with `best_effort` it gives what recursive watches
+        can: states as they are found, not `is_exact`, with a GAP where something may be missing.
+        """
+        feed = ChangeFeed(self._session, self._encode, self._sender, path)
+        if since is not None:
+            check_not_negative("since", since)
+        check_flag("best_effort", best_effort)
+        check_flag("progress", progress)
+        if best_effort:
+            return changes_at_best(self, self._session, feed, path, since, progress)
+        return feed.changes(since, progress)
 
     def _create(self, path: str, node: NewNode) -> asyncio.Future[Created]:
         operation, body = self._encode.create(opcodes.CREATE2, path, *node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from paddock.protocol import events
+from paddock.protocol import changes, events
 
 
 class _Named(IntEnum):
@@ -52,6 +52,22 @@ class SessionState(_Named):
     def is_final(self) -> bool:
         """Return whether there is no way on from here, but with a new client."""
         return self in (SessionState.EXPIRED, SessionState.CLOSED, SessionState.AUTH_FAILED)
+
+
+class FeedKind(_Named):
+    """What a change feed tells of.
+
+    CREATED, DATA (it was written), ACL (its ACL was replaced) and DELETED are changes of a node.
+    GAP comes with `best_effort` alone: before this, changes may have been missed. PROGRESS is for
+    those who ask for it: up to its zxid, nothing else was to be told.
+    """
+
+    GAP = 0
+    CREATED = changes.CREATED
+    DELETED = changes.DELETED
+    DATA = changes.DATA
+    ACL = changes.ACL
+    PROGRESS = 5
 
 
 class EventType(_Named):

@@ -26,7 +26,8 @@ byte more for it. The rules:
 * The reply to a refused transaction says OK, and has an error for each operation. Kept is which one
   failed, and its error: from that the client makes the reply again.
 
-The terms begin with flags: what the service can that upstream's cannot.
+The terms begin with flags: what the service can that upstream's cannot. A session that is not
+exact, as on a server in read-only mode, may have terms of flags alone: the rest of them is 0.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ ASKS_EXACT: Final = b"Paddock/exact/01"
 # The protocol version with which an exact session is attached again.
 TERMS_VERSION: Final = 1
 
-# What the service can: the session is exact.
+# What the service can: the session is exact; it has change feeds (`paddock.protocol.changes`).
 EXACT: Final = 1
+CHANGES: Final = 2
 
 # The length of a body that was not kept. Below it, from FIRST_FAILED down, it says which operation
 # of a transaction failed.

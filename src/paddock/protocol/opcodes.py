@@ -1,4 +1,7 @@
-"""The numbers of ZooKeeper 3.9's operations on the wire. `operations` has a row for each."""
+"""The numbers of operations on the wire: those of ZooKeeper 3.9, and one of our own.
+
+`operations` has a row for each.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,8 @@ GET_ALL_CHILDREN_NUMBER: Final = 104
 SET_WATCHES2: Final = 105
 ADD_WATCH: Final = 106
 WHO_AM_I: Final = 107
+# Ours: see `paddock.protocol.changes`. No version of ZooKeeper counts so far.
+CHANGES: Final = 0x5061_6401
 CREATE_SESSION: Final = -10
 CLOSE_SESSION: Final = -11
 ERROR: Final = -1

@@ -17,6 +17,7 @@ from librt.strings import BytesWriter
 
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ADMIN, CREATE, DELETE, READ, WRITE
+from paddock.protocol.changes import ChangesReply, ChangesRequest
 from paddock.protocol.jute import Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, Stat
 from paddock.protocol.replies import (
@@ -148,6 +149,9 @@ TABLE: Final[tuple[Operation, ...]] = (
     Operation(opcodes.PING, "ping", CONNECTION, None, None, abbreviation="PING"),
     Operation(opcodes.AUTH, "auth", CONNECTION, AuthPacket, None),
     Operation(opcodes.SASL, "sasl", CONNECTION, SaslToken, SaslToken),
+    # The connection knows its feeds. Permissions are those of each change.
+    Operation(opcodes.CHANGES, "changes", CONNECTION, ChangesRequest, ChangesReply,
+              abbreviation="CHNG"),
     # The handshake, which has no header; the log has its number.
     Operation(opcodes.CREATE_SESSION, "create_session", CONNECTION, ConnectRequest,
               ConnectResponse, abbreviation="SESS"),

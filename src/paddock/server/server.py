@@ -391,6 +391,8 @@ class Server:
             await asyncio.get_running_loop().run_in_executor(None, close)
 
     async def _close_all(self) -> None:
+        if self._core is not None:
+            self._core.feeds.stop()
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
         await self._endpoints.close()

@@ -11,6 +11,7 @@ from typing import Any, Self
 from paddock.client.client import Client as AsyncClient
 from paddock.client.multiread import MultiRead as AsyncMultiRead
 from paddock.client.multiread import Reading
+from paddock.client.operations.feeds import FeedChange
 from paddock.client.operations.request_sender import Watch
 from paddock.client.operations.streams import Change
 from paddock.client.operations.walk import WalkedNode
@@ -413,6 +414,43 @@ class Client(Owner[AsyncClient]):
         """
         return Stream(
             self._bridge.portal, self._bridge.run(self._inner.watch, path, recursive=recursive)
+        )
+
+    def changes(
+        self,
+        path: str = "/",
+        *,
+        since: int | None = None,
+        best_effort: bool = False,
+        progress: bool = False,
+    ) -> Stream[FeedChange]:
+        """Yield every change of a node and of all below it, in order and each once.
+
+            for change in client.changes("/config", progress=True):
+                print(change.kind, change.data)  # PROGRESS None, then DATA b'v2'
+                if change.kind is paddock.FeedKind.DATA:
+                    break
+                client.set("/config", b"v2")
+
+        Creates, writes, deletes and changes of ACLs come with the data and the stat after them.
+        The feed begins behind the zxid `since`, and without one with the first change after its
+        first step. It goes on over lost connections and other servers, and takes at most one reply
+        of 256 KiB ahead. Changes of nodes that the client may not READ are left out.
+
+        To resume it elsewhere, begin `since` the zxid of the last change that was dealt with, if
+        that `is_last` of its transaction. With `progress`, a change of the kind PROGRESS says up to
+        which zxid there was nothing else.
+
+        Raises HistoryGoneError if the service does not have the changes since then any more, and
+        SessionExpiredError when the session is over. A service without change feeds, which Apache
+        ZooKeeper is, raises UnimplementedError; with `best_effort` it gives what recursive watches
+        can: states as they are found, not `is_exact`, with a GAP where something may be missing.
+        """
+        return Stream(
+            self._bridge.portal,
+            self._bridge.run(
+                self._inner.changes, path, since=since, best_effort=best_effort, progress=progress
+            ),
         )
 
     def exists(self, path: str, *, watch: Watch = None) -> Stat | None:

@@ -67,6 +67,8 @@ def made(kind: type[errors.ServiceError]) -> errors.ServiceError:
         return errors.UnknownCodeError(-999, "get", "/a")
     if kind is errors.TransactionFailedError:
         return errors.TransactionFailedError([None, errors.NoNodeError("check", "/a")])
+    if kind is errors.HistoryGoneError:
+        return errors.HistoryGoneError("/a", 5, 7)
     return kind("get", "/a")
 
 

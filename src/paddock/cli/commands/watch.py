@@ -4,16 +4,13 @@ A change is `created`, `changed` (its data were written) or `deleted`. Before th
 is wanted, comes what is there already: `present`, or `absent` for a watched node that is not there.
 """
 
-import asyncio
 import json
 import math
 import os
-import stat
-import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +20,14 @@ from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
 from paddock.cli.output import data_fields, preview, print_json, stat_fields, time_text
 from paddock.cli.run_under.child_process import ChildProcess
 from paddock.cli.run_under.signals import Signals, Terminal, run_with_signals
-from paddock.cli.service import NODE_PATH, ServiceOptions, run, service_options, tell_states
+from paddock.cli.service import (
+    NODE_PATH,
+    ServiceOptions,
+    run,
+    service_options,
+    tell_states,
+    until_stdout_closes,
+)
 from paddock.client.client import Client
 from paddock.protocol.records import Stat
 
@@ -188,7 +192,7 @@ def command(
                     return
 
     async def printing(client: Client) -> None:
-        async with _until_stdout_closes():
+        async with until_stdout_closes():
             await watching(client, _print_json if as_json else _print_line)
 
     if script is None:
@@ -202,43 +206,6 @@ def command(
         return executor.status
 
     return run(lambda: run_with_signals(executing))
-
-
-@asynccontextmanager
-async def _until_stdout_closes() -> AsyncIterator[None]:
-    """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
-
-    For commands that may print nothing for hours.
-    """
-    try:
-        number = sys.stdout.fileno()
-        is_pipe = stat.S_ISFIFO(os.fstat(number).st_mode)
-    except (OSError, ValueError):
-        is_pipe = False
-    if not is_pipe:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-    has_left = False
-
-    def leave() -> None:
-        nonlocal has_left
-        has_left = True
-        loop.remove_reader(number)
-        task.cancel()
-
-    # Nothing can be read from our end of a pipe, so this is called for an error, and there is one.
-    loop.add_reader(number, leave)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if has_left and task.uncancel() == 0:
-            raise BrokenPipeError from None
-        raise
-    finally:
-        loop.remove_reader(number)
 
 
 async def _print_json(change: NodeChange) -> None:

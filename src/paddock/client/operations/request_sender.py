@@ -51,6 +51,7 @@ class RequestSender:
         is_repeatable: bool = False,
         is_patient: bool = False,
         on_reply: Callable[[int, bool], int | None] | None = None,
+        on_connect: Callable[[], None] | None = None,
     ) -> asyncio.Future[T]:
         """Send a request; errors name `path`. A repeatable one is sent again after a lost reply.
 
@@ -63,6 +64,7 @@ class RequestSender:
         future: asyncio.Future[T] = self._loop.create_future()
         request = PendingRequest(operation, body, path, decode, future, is_repeatable)
         request.on_reply = on_reply
+        request.on_connect = on_connect
         if is_patient:
             request.is_patient = self._session.credentials.is_exact
         self._dispatcher.submit(request)

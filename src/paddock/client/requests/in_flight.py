@@ -119,7 +119,7 @@ class InFlight:
         size = 0
         while unsent and size < _WRITE_BYTES_MAX:
             request = unsent.popleft()
-            if request.future.cancelled():
+            if request.future.done():
                 continue
             if not request.is_repeatable:
                 if self.writes >= self._writes_max:

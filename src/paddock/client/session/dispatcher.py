@@ -24,6 +24,7 @@ from paddock.errors import (
     RemoteProtocolError,
     UsageError,
 )
+from paddock.protocol.changes import WAKE_UP_XID
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import (
     AUTH_XID,
@@ -71,6 +72,8 @@ class Dispatcher:
         self._on_expired = on_expired
         self._on_recovered = on_recovered
         self._leave = leave
+        # Called with the number of a change feed for which there is something.
+        self.on_wake_up: Callable[[int], None] | None = None
         # The connection, while there is one.
         self.transport: Transport | None = None
         # Why a new request fails; None if it does not. A patient one waits, unless the session has
@@ -226,6 +229,9 @@ class Dispatcher:
             self._on_word(code)
         elif xid == SET_WATCHES_XID:
             self._on_watches_set()
+        elif xid == WAKE_UP_XID and self.on_wake_up is not None:
+            self.see(read_i64_be(frame, _ZXID))
+            self.on_wake_up(reader.int32())
         else:
             raise RemoteProtocolError(f"a reply with the number {xid}")
 

@@ -21,7 +21,7 @@ from paddock.errors import (
     error_from_code,
 )
 from paddock.protocol import opcodes
-from paddock.protocol.exact import ASKS_EXACT, EXACT, TERMS_VERSION, ExactTerms
+from paddock.protocol.exact import ASKS_EXACT, CHANGES, EXACT, TERMS_VERSION, ExactTerms
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.protocol.requests import SaslToken
@@ -52,11 +52,18 @@ class SessionCredentials:
         self._is_global = False
         self.is_exact = False
         self._asks_exact = asks_exact
+        # Whether the server has change feeds.
+        self.has_changes = False
 
     @property
     def asks_exact(self) -> bool:
         """Whether a new session is asked for, an exact one."""
         return self._asks_exact and not self._is_global
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether servers are asked what they can that upstream's cannot."""
+        return self._asks_exact
 
     def request(self, last_zxid: int, *, plainly: bool = False) -> ConnectRequest:
         """Return what asks for our session, or for a new one; `plainly`, for an ordinary one."""
@@ -80,9 +87,10 @@ class SessionCredentials:
         """Be who the server says we are."""
         self.id = reply.session_id
         self.password = reply.password or _NO_PASSWORD
+        self.has_changes = terms is not None and terms.flags & CHANGES != 0
         if not self._is_global and not reply.read_only:
             self._is_global = True
-            self.is_exact = terms is not None
+            self.is_exact = terms is not None and terms.flags & EXACT != 0
 
 
 async def perform_handshake(
@@ -90,8 +98,8 @@ async def perform_handshake(
 ) -> tuple[ConnectResponse, ExactTerms | None]:
     """Ask for a session, a new one or our own; raises OSError or RemoteProtocolError.
 
-    The terms are those of an exact session. Frames are dropped afterwards, until `on_frames` is
-    set.
+    The terms are those of an exact session, or flags alone. Frames are dropped afterwards, until
+    `on_frames` is set.
     """
     transport.write(framed(encoded(request)))
     frame = await next_frame(transport)
@@ -108,7 +116,7 @@ async def perform_handshake(
         terms = ExactTerms.read(reader)
         # What is malformed shows now.
         terms.replies()
-        return reply, terms if terms.flags & EXACT else None
+        return reply, terms
     except DecodeError as error:
         raise RemoteProtocolError(f"handshake not understood: {error}") from error
 

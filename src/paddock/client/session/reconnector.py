@@ -63,7 +63,7 @@ class Attachment(NamedTuple):
 
     transport: Transport
     reply: ConnectResponse
-    # Those of an exact session.
+    # Those of an exact session, or flags alone.
     terms: ExactTerms | None
     asked_at: float
 

@@ -33,6 +33,7 @@ from paddock.client.session.hosts import HostRing, Randomness
 from paddock.client.session.reconnector import Attachment, Reconnector
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
+from paddock.client.session.wake_ups import WakeUps
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.watches.watches import ClientWatches
 from paddock.errors import (
@@ -45,6 +46,7 @@ from paddock.errors import (
     UsageError,
 )
 from paddock.protocol import opcodes
+from paddock.protocol.exact import EXACT
 from paddock.protocol.records import PING_XID, SET_WATCHES_XID, WatcherEvent
 
 logger: Final = logging.getLogger(__name__)
@@ -95,6 +97,8 @@ class Session:
         # Sent on every connection.
         self.auth = Auth()
         self.in_flight = InFlight()
+        # Of change feeds.
+        self.wake_ups = WakeUps()
         self.dispatcher = Dispatcher(
             self._loop,
             self._clock,
@@ -106,6 +110,7 @@ class Session:
             on_recovered=lambda: self.states.publish(self._attached_state),
             leave=self._leave,
         )
+        self.dispatcher.on_wake_up = self.wake_ups.wake
         # How many requests that set watches again are not answered.
         self._replays = 0
         # That of the end of the session.
@@ -237,6 +242,9 @@ class Session:
     def _begin(self, found: Attachment) -> None:
         transport, reply, terms, asked_at = found
         self.credentials.stamp(reply, terms)
+        if terms is not None and not terms.flags & EXACT:
+            # They say nothing of writes.
+            terms = None
         transport.trust()
         self.dispatcher.attach(transport)
         self.auth.send_all(transport)
@@ -250,6 +258,7 @@ class Session:
         if not self._replays:
             self.in_flight.deliver()
         self.in_flight.adapt()
+        self.wake_ups.wake_all()
         self._clock.attach(asked_at, reply.timeout_ms / 1000, confirms=not reply.read_only)
         if not self._established.done():
             self._established.set_result(None)
@@ -329,6 +338,7 @@ class Session:
             self._established.exception()
         self.states.publish(state)
         self.watches.clear()
+        self.wake_ups.wake_all()
 
     def _refuse(self, sent: Failure, unsent: Failure) -> None:
         """Fail pending requests, and later ones; patient ones only at the end of the session."""

@@ -15,6 +15,7 @@ from paddock.server.connections.admission import (
     PartialRequests,
     SlowPeers,
 )
+from paddock.server.connections.feeds import Feeds
 from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
 from paddock.server.replication.cluster_view import ClusterView
@@ -55,6 +56,7 @@ class Core:
         self.machine = machine = replica.machine
         self.watches = replica.watches
         self.queries = Queries(machine, replica.watches)
+        self.feeds = Feeds(replica)
         self.statistics = replica.statistics
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
@@ -101,8 +103,9 @@ class Core:
         self._last_local_id = 0
 
     def forget(self, connection: AdmittedConnection, watcher: Watcher) -> None:
-        """Forget a connection that is not served any more, with its watches."""
+        """Forget a connection that is not served any more, with its watches and feeds."""
         self.admission.remove(connection)
+        self.feeds.forget(watcher)
         self.partial_requests.remove(connection)
         if self.watches.remove_some(watcher, _WATCHES_A_TURN):
             self.turns.ask(_WatchRemoval(self.watches, self.turns, watcher))

@@ -12,7 +12,7 @@ The rules:
   served from our own state, if the settings allow that.
 * A client that asks for an exact session gets one, if all servers that share the log know how
   (`rules` of the state). Its answers have the terms (`paddock.protocol.exact`), as they are right
-  after the attachment was applied. Without the log there are no terms.
+  after the attachment was applied. Without the log they say only what this server can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from librt.strings import BytesWriter, write_i32_be
 
 from paddock.errors import SESSION_EXPIRED
 from paddock.protocol import opcodes
-from paddock.protocol.exact import ASKS_EXACT, TERMS_VERSION, ExactTerms
+from paddock.protocol.exact import ASKS_EXACT, CHANGES, EXACT, TERMS_VERSION, ExactTerms
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse
 from paddock.server.connections.admission import AdmittedConnection
@@ -203,9 +203,12 @@ class Handshake(Submitter):
                 password = core.random_bytes(PASSWORD_BYTES)
             else:
                 watcher.session, password = session.id, session.password
+            terms = None
+            if self._asks_for_terms():
+                terms = ExactTerms(0, 0, core.machine.zxid, 0, 0, 0, b"", CHANGES)
             timeout_ms = core.negotiate(request.timeout_ms)
             self._record_session(timeout_ms, 0, read_only=True)
-            self._send(timeout_ms, watcher.session, password, True)
+            self._send(timeout_ms, watcher.session, password, True, terms)
             self._handler.open(ReadOnly())
 
     def _asks_for_terms(self) -> bool:
@@ -231,6 +234,7 @@ class Handshake(Submitter):
             kept.confirmed,
             int(kept.count),
             kept.data(),
+            EXACT | CHANGES,
         )
 
     def _is_new_and_ahead(self) -> bool:

@@ -387,6 +387,8 @@ class RequestHandler(Submitter):
             self._write(SYNC, xid, frame)
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
+        elif operation == opcodes.CHANGES:
+            self._pull(xid, frame)
         elif operation in (opcodes.AUTH, opcodes.SASL):
             try:
                 self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
@@ -422,6 +424,23 @@ class RequestHandler(Submitter):
             ),
             self,
         )
+
+    def _pull(self, xid: int, frame: bytes) -> None:
+        """Answer a pull of a change feed, which is heavy."""
+        if self.queue.length or not self._has_turn:
+            self._put_back(frame)
+            if not self.queue.length:
+                self._ask_for_turn()
+            return
+        try:
+            error, answer = self._core.feeds.pull(frame[_HEADER_BYTES:], self.watcher)
+        except DecodeError:
+            error, answer = MARSHALLING_ERROR, b""
+        if len(answer) < LARGE_BYTES:
+            self.buffer.reply(xid, self._machine.zxid, error, answer)
+        else:
+            self.buffer.reply_large(xid, self._machine.zxid, b"", answer, b"")
+        self._end_turn()
 
     def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
         rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None

@@ -34,6 +34,7 @@ from paddock.server.replication.sharing import Sharing
 from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
+from paddock.state.operations import Change
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay
 
@@ -95,6 +96,8 @@ class Replica:
         self.on_fatal: Callable[[str], None] | None = None
         # Called with each entry of ours that was applied, and with what came of it.
         self.on_entry: Callable[[Entry, Outcome], None] | None = None
+        # Called with the changes of each entry, right after it was applied; None if nobody asks.
+        self.on_changes: Callable[[list[Change]], None] | None = None
         # Changes told and reads answered since the slice last looked at the clock.
         self.work = 0
         self._loop = asyncio.get_running_loop()
@@ -371,6 +374,8 @@ class Replica:
             self._notices.tell(entry.session, outcome.notice)
         try:
             if outcome.changes:
+                if self.on_changes is not None:
+                    self.on_changes(outcome.changes)
                 self.watches.publish(outcome.changes)
             if outcome.session is not None:
                 self.sessions.changed(entry, outcome, submitter, is_ours)

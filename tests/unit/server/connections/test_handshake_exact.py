@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paddock.errors import NODE_EXISTS, OK, SYSTEM_ERROR
-from paddock.protocol.exact import ASKS_EXACT, EXACT, TERMS_VERSION, ExactTerms
+from paddock.protocol.exact import ASKS_EXACT, CHANGES, EXACT, TERMS_VERSION, ExactTerms
 from paddock.protocol.jute import Reader
 from paddock.state.kept_replies import WINDOW
 from tests.support import requests as rq
@@ -46,7 +46,7 @@ def test_who_asks_for_an_exact_session_gets_terms() -> None:
         harness = Harness()
         client = ExactClient(harness)
         terms = await client.open()
-        assert (terms.flags, terms.window, terms.generation) == (EXACT, WINDOW, 1)
+        assert (terms.flags, terms.window, terms.generation) == (EXACT | CHANGES, WINDOW, 1)
         assert (terms.zxid, terms.kept_generation, terms.confirmed) == (1, 0, 0)
         assert terms.replies() == []
         assert client.password not in (ASKS_EXACT, bytes(16))
@@ -208,15 +208,21 @@ def test_a_session_that_is_over_and_a_wrong_password_bring_no_terms() -> None:
     run(scenario)
 
 
-def test_a_server_in_read_only_mode_has_no_terms() -> None:
+def test_a_server_in_read_only_mode_says_what_it_can_and_nothing_of_writes() -> None:
     async def scenario() -> None:
         harness = Harness()
-        first, second = ExactClient(harness), FakeClient(harness)
+        first, second = ExactClient(harness), ExactClient(harness)
         await first.open()
         harness.service.is_open = False
         harness.service.is_read_only = True
         second.send_handshake(first.session, first.password, read_only=True, version=TERMS_VERSION)
         reply = second.take_handshake()
-        assert (reply.session_id, reply.read_only, second.rest) == (first.session, True, b"")
+        assert (reply.session_id, reply.read_only) == (first.session, True)
+        terms = second.terms()
+        assert (terms.flags, terms.window, terms.generation, terms.count) == (CHANGES, 0, 0, 0)
+        third = FakeClient(harness)
+        third.send_handshake(0, read_only=True)
+        assert third.take_handshake().read_only
+        assert third.rest == b""
 
     run(scenario)
