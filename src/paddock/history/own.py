@@ -16,12 +16,22 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from paddock.history.moment import BEGINNING, Moment, shown_time
-from paddock.history.past import ATTACHED, ENDED, OPENED, Gap, HistoryError, Nodes, Step
+from paddock.history.past import (
+    ATTACHED,
+    ENDED,
+    OPENED,
+    Gap,
+    HistoryError,
+    MissingPastError,
+    Nodes,
+    Step,
+)
 from paddock.log.interface import LogError, Record
 from paddock.state import sessions
 from paddock.state.access import user_name
 from paddock.state.entry import EXPIRE, Entry
 from paddock.state.machine import Outcome, StateMachine, entry_name
+from paddock.state.operations import Change
 from paddock.state.snapshot import SnapshotError, read_stamp
 from paddock.storage.load import read_state
 from paddock.storage.replay import Replay
@@ -95,9 +105,10 @@ class OwnSource:
         first = kept[0]
         if moment == BEGINNING:
             return self._past(read_state(first.path, first.index), first.index)
-        raise HistoryError(
+        raise MissingPastError(
             f"{moment} is not in the history any more, which begins at"
-            f" {shown_time(first.time_ms)} (zxid 0x{first.zxid:x})"
+            f" {shown_time(first.time_ms)} (zxid 0x{first.zxid:x})",
+            first.zxid,
         )
 
     def snapshots(self) -> list[Kept]:
@@ -141,6 +152,8 @@ class OwnPast:
         # What is left of a record in whose middle the state is, and the next entry of it.
         self._entries: Iterator[Entry] = iter(())
         self._next: Entry | None = None
+        # What the last step has changed; the nodes are live.
+        self.changed: list[Change] = []
 
     @property
     def index(self) -> int:
@@ -202,7 +215,9 @@ class OwnPast:
             if until.is_reached(self.zxid, entry.time_ms):
                 return True
             self._next = None
-            yield _step(entry, self._replay.machine.apply(entry))
+            outcome = self._replay.machine.apply(entry)
+            self.changed = outcome.changes
+            yield _step(entry, outcome)
 
     def _records(self) -> Iterator[Record | str]:
         """Yield the records behind the state; or why the next one is not there."""

@@ -28,6 +28,14 @@ class HistoryError(PaddockError):
     """What was asked for is not in the history. Its text says what there is instead."""
 
 
+class MissingPastError(HistoryError):
+    """It is not there any more, or never was; from the zxid `oldest` on everything is."""
+
+    def __init__(self, text: str, oldest: int) -> None:
+        super().__init__(text)
+        self.oldest = oldest
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What came of one entry of the log."""
@@ -109,7 +117,7 @@ def state_at(source: Source, moment: Moment) -> Past:
     past = source.begin(moment)
     for step in past.steps(moment):
         if isinstance(step, Gap) and not moment.has(step.next_zxid, step.next_time_ms):
-            raise HistoryError(f"{moment} is not in the history: {step}")
+            raise MissingPastError(f"{moment} is not in the history: {step}", step.next_zxid)
     if moment.zxid is not None and past.zxid < moment.zxid:
         raise HistoryError(
             f"{moment} is not in the history, which ends with zxid 0x{past.zxid:x} at"

@@ -31,7 +31,7 @@ def open_source(path: Path, log: Path | None = None) -> Source:
     if (path / "version-2").is_dir():
         return ApacheSource(path, log)
     if (path / "format").exists():
-        return _own_source(path)
+        return own_source(path)
     if not path.exists():
         raise HistoryError(f"{path}: there is no such folder or file")
     raise HistoryError(
@@ -39,7 +39,8 @@ def open_source(path: Path, log: Path | None = None) -> Source:
     )
 
 
-def _own_source(path: Path) -> OwnSource:
+def own_source(path: Path) -> OwnSource:
+    """Return the history in a data folder of Paddock."""
     cache = path / CACHE
     if not cache.is_dir():
         return OwnSource(path / "log", path / "snapshots")
@@ -61,7 +62,7 @@ class BackupSource:
 
     def begin(self, moment: Moment) -> Past:
         if self._unpacked is not None:
-            return _own_source(self._unpacked / PREFIX).begin(moment)
+            return own_source(self._unpacked / PREFIX).begin(moment)
         with self._path.open("rb") as file:
             loaded, manifest = read_backup(file, str(self._path))
         if manifest.has_history:

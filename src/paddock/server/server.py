@@ -24,6 +24,7 @@ from paddock.server.connections.descriptors import within_descriptors
 from paddock.server.connections.last_replies import last_replies_taken
 from paddock.server.durability.backing import Backing
 from paddock.server.durability.own_log import OwnLog
+from paddock.server.durability.past_changes import HistoryPages
 from paddock.server.durability.past_state import PastState
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored
@@ -99,6 +100,7 @@ class Server:
         self._journal = Journal()
         self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
+        self._past_changes: HistoryPages | None = None
         self._reaper: Reaper | None = None
         self._endpoints = Endpoints(config, wall_clock_ms)
         # The supervisor hands the same one to each server that it runs.
@@ -362,6 +364,9 @@ class Server:
             backing.lease,
         )
         backing.assemble(self._core, self._snapshotter)
+        if directory is not None and config.history_seconds:
+            self._past_changes = HistoryPages(directory.path)
+            self._core.feeds.past = self._past_changes
         return self._core
 
     def _audit_server(self, operation: str, result: str) -> None:
@@ -393,6 +398,9 @@ class Server:
     async def _close_all(self) -> None:
         if self._core is not None:
             self._core.feeds.stop()
+        if self._past_changes is not None:
+            await self._past_changes.close()
+            self._past_changes = None
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
         await self._endpoints.close()
