@@ -20,9 +20,10 @@ import pytest
 
 import paddock
 from paddock.protocol.acl import digest_id
-from paddock.server.admin.data_commands import RefusedError, RestoreProcess
+from paddock.server.admin.data_commands import RestoreProcess
 from paddock.server.admin.http import AdminServer
 from paddock.server.admin.metrics import Metrics
+from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from paddock.protocol.acl import digest_id
+from paddock.server.config.config import ServerConfig
 from paddock.sync import Client, connect
 from paddock.testing import ServerThread
 from tests.support.command import ended_here, refusal_here, success_here
+from tests.support.command import paddock as run
+from tests.support.server import free_port
 
 
 class Lived:
@@ -83,6 +87,39 @@ def test_history_prints_every_change(lived: Lived) -> None:
     assert len(success_here("history", "/", "-R", "-n", "1", *after).splitlines()) == 1
 
 
+def test_a_server_is_asked_over_the_network(tmp_path: Path) -> None:
+    port = free_port()
+    digest = digest_id("super:secret")
+    config = ServerConfig(port=0, admin_enabled=True, admin_port=port, super_digest=digest)
+    url = f"http://127.0.0.1:{port}"
+    asking = ("--admin", url, "--admin-auth", "digest:super:secret")
+    with ServerThread(tmp_path / "data", config) as server, connect(server.hosts) as client:
+        zxid = client.create_with_stat("/app", b"one").stat.czxid
+        client.create("/app/x")
+        client.set("/app", b"two")
+        moment = ("--at", f"0x{zxid:x}")
+        assert run("get", "/app", *moment, *asking).stdout == b"one"
+        assert run("ls", "/app", "-l", "--at", "now", *asking).stdout.endswith(b"x\n")
+        lines = run("history", "/app", "-R", "-n", "2", *asking).stdout.decode().splitlines()
+        assert [line.split()[3:5] for line in lines] == [["created", "/app/x"], ["changed", "/app"]]
+        file = tmp_path / "app.jsonl"
+        assert run("export", "/app", str(file), *moment, *asking).returncode == 0
+        assert len(file.read_text().splitlines()) == 3
+        refused = run("export", "/app", str(file), *moment, *asking)
+        assert (refused.returncode, b"--overwrite replaces it" in refused.stderr) == (1, True)
+        assert run("diff", "/app", "--from", f"0x{zxid:x}", *asking).returncode == 3
+        assert run("explain", "node", "/app", *asking).stdout.startswith(b"/app: version 1\n")
+        session = f"0x{client.session_id:x}"
+        assert b": not over\n" in run("explain", "session", session, *asking).stdout
+        missing = run("get", "/none", "--at", "now", *asking)
+        assert (missing.returncode, missing.stderr) == (1, b"paddock: /none: no such node\n")
+        wrong = run("get", "/app", *moment, "--admin", url, "--admin-auth", "digest:bob:secret")
+        assert (wrong.returncode, b"it takes the superuser" in wrong.stderr) == (1, True)
+        # Without --at it is the service itself that is asked.
+        now = run("get", "/app", "--server", server.hosts, "--admin", url)
+        assert now.stdout == b"two"
+
+
 def test_history_of_nothing_says_so(lived: Lived) -> None:
     done = ended_here("history", "/none", "--data", lived.data)
     assert (done.status, done.errors) == (1, "paddock: /none: nothing became of it\n")
@@ -105,7 +142,7 @@ def test_diff_compares_two_moments(lived: Lived) -> None:
 @pytest.mark.parametrize(
     ("given", "says", "status"),
     [
-        (("get", "/a", "--at", "03:12"), "--at needs --data", 2),
+        (("get", "/a", "--at", "03:12"), "--at needs --data or --admin", 2),
         (("get", "/a", "--log-dir", "x"), "--log-dir needs --data", 2),
         (("get", "/a", "--at", "then", "--data", "{}"), "'then' is neither a time", 2),
         (("get", "/none", "--at", "now", "--data", "{}"), "/none: no such node", 1),
@@ -113,7 +150,9 @@ def test_diff_compares_two_moments(lived: Lived) -> None:
         (("get", "/a", "--at", "now", "--data", "{}/none"), "there is no such folder", 1),
         (("get", "/a", "--at", "now", "--data", "{}/log"), "is no data folder", 1),
         (("diff", "/app", "--data", "{}"), "Missing option '--from'", 2),
-        (("history", "/app"), "Missing option '--data'", 2),
+        (("history", "/app"), "--data or --admin says where the history is", 2),
+        (("history", "/app", "--admin", "xyz"), "'xyz' is no address of an admin server", 2),
+        (("history", "/app", "--admin", "http://127.0.0.1:1"), "no answer: ", 1),
     ],
 )
 def test_what_cannot_be_is_one_line(

@@ -40,6 +40,14 @@ class Moment:
             return zxid <= self.zxid
         return self.time_ms is None or time_ms <= self.time_ms
 
+    def written(self) -> str:
+        """Return it as `parse_moment` reads it, wherever and whenever that is."""
+        if self.zxid is not None:
+            return f"0x{self.zxid:x}"
+        if self.time_ms is None:
+            return "now"
+        return datetime.fromtimestamp(self.time_ms / 1000, UTC).isoformat()
+
     def __str__(self) -> str:
         if self.zxid is not None:
             return f"zxid 0x{self.zxid:x}"

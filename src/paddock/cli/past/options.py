@@ -29,13 +29,13 @@ def at_options(command: Callable[..., T]) -> Callable[..., T]:
         metavar="MOMENT",
         type=given_moment,
         help="As it was then: a time, such as 03:12, '2026-11-17 03:12' or 15m for 15 minutes ago,"
-        " or a zxid, such as 0x1a3. Needs --data.",
+        " or a zxid, such as 0x1a3. Needs --data or --admin.",
     )
     @place_options(is_required=False)
     @functools.wraps(command)
     def wrapped(*arguments: object, at: Moment | None, place: Place | None, **others: object) -> T:
         if at is not None and place is None:
-            raise click.UsageError("--at needs --data, which says where the history is")
+            raise click.UsageError("--at needs --data or --admin: where the history is")
         # The variable alone asks for nothing.
         others["past"] = None
         if at is not None and place is not None:

@@ -40,14 +40,17 @@ class Place:
 
 
 def place_options(is_required: bool) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Add the options of a place; the command receives them as `place`, which may be None."""
+    """Add the options of a place; the command receives them as `place`, which may be None.
+
+    If a server is named instead, the command is run there. If no place is required, that counts
+    only with --at.
+    """
 
     def decorate(command: Callable[..., T]) -> Callable[..., T]:
         @click.option(
             "--data",
             metavar="PLACE",
             type=PATH,
-            required=is_required,
             envvar="PADDOCK_DATA",
             show_envvar=True,
             help="Where the history is: the data folder of a server, which may run, a backup, or"
@@ -56,12 +59,38 @@ def place_options(is_required: bool) -> Callable[[Callable[..., T]], Callable[..
         @click.option(
             "--log-dir", metavar="FOLDER", type=PATH, help="Apache's dataLogDir, if it has one."
         )
+        @click.option(
+            "--admin",
+            metavar="URL",
+            envvar="PADDOCK_ADMIN",
+            show_envvar=True,
+            help="Or the admin server of a running server, such as http://127.0.0.1:8080.",
+        )
+        @click.option(
+            "--admin-auth",
+            metavar="SCHEME:CREDENTIALS",
+            envvar="PADDOCK_ADMIN_AUTH",
+            show_envvar=True,
+            help="Who asks it, such as digest:super:password.",
+        )
         @functools.wraps(command)
         def wrapped(
-            *arguments: object, data: Path | None, log_dir: Path | None, **others: object
+            *arguments: object,
+            data: Path | None,
+            log_dir: Path | None,
+            admin: str | None,
+            admin_auth: str | None,
+            **others: object,
         ) -> T:
             if data is None and log_dir is not None:
                 raise click.UsageError("--log-dir needs --data")
+            if data is None and admin is not None and (is_required or others.get("at")):
+                from paddock.cli.past.remote import ask, check_url
+
+                check_url(admin)
+                raise click.exceptions.Exit(ask(admin, admin_auth or ""))
+            if data is None and is_required:
+                raise click.UsageError("--data or --admin says where the history is")
             others["place"] = None if data is None else Place(data, log_dir)
             return command(*arguments, **others)
 

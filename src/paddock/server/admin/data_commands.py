@@ -1,5 +1,7 @@
 """The admin commands on all data: `snapshot` sends them, `restore` replaces them.
 
+`past` reads what they were (`paddock.server.admin.past_command`).
+
     echo 'Authorization: digest super:secret' > authorization
     curl -H @authorization -o FILE http://127.0.0.1:8080/commands/snapshot
     curl -H @authorization -X POST -T FILE http://127.0.0.1:8080/commands/restore
@@ -32,7 +34,9 @@ from typing import IO, Final
 from paddock import __version__
 from paddock.errors import OK
 from paddock.log.interface import LogError
+from paddock.server.admin.past_command import PAST, PastCommands
 from paddock.server.admin.rate_limits import AdminLimits
+from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 from paddock.server.durability.snapshotter import Snapshotter
@@ -44,21 +48,16 @@ from paddock.storage.snapshots import snapshot_name
 SNAPSHOT: Final = "snapshot"
 RESTORE: Final = "restore"
 # By name.
-DATA_COMMANDS: Final = {"restore": RESTORE, "rest": RESTORE, "snapshot": SNAPSHOT, "snap": SNAPSHOT}
+DATA_COMMANDS: Final = {
+    "restore": RESTORE,
+    "rest": RESTORE,
+    "snapshot": SNAPSHOT,
+    "snap": SNAPSHOT,
+    "past": PAST,
+}
 
 # Snapshots that are tried, if writes arrive meanwhile.
 _ATTEMPTS: Final = 3
-
-
-class RefusedError(Exception):
-    """The reason why a command is refused, and its HTTP status."""
-
-    def __init__(self, status: int, reason: str, retry_after: float = 0.0) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        # Seconds after which to try again; 0 if that does not help.
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,8 @@ class DataCommands:
         self._config = config
         self._snapshotter = snapshotter
         self.limits = limits
+        data = config.data_directory
+        self.past = None if data is None else PastCommands(data)
 
     def identify(self, authorization: bytes | None, address: str) -> Identities:
         """Return the identities of a client; raise RefusedError (401) if they are not proved."""
@@ -102,6 +103,10 @@ class DataCommands:
     def check(self, command: str) -> float:
         """Count a command for its rate limit and return the time; raise RefusedError if refused."""
         config = self._config
+        if command == PAST:
+            if self.past is None:
+                raise RefusedError(503, "A server in memory has no history")
+            return asyncio.get_running_loop().time()
         is_snapshot = command == SNAPSHOT
         if not (config.admin_snapshot_enabled if is_snapshot else config.admin_restore_enabled):
             raise RefusedError(503, f"The {command} command is disabled")

@@ -1,4 +1,4 @@
-"""The admin commands `snapshot` and `restore` on their HTTP connections.
+"""The admin commands `snapshot`, `restore` and `past` on their HTTP connections.
 
 `paddock.server.admin.data_commands` decides who may run them, and what is sent or taken. Each runs
 in a task:
@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 import h11
 
@@ -26,7 +27,6 @@ from paddock.server.admin.data_commands import (
     RESTORE,
     SNAPSHOT,
     DataCommands,
-    RefusedError,
     RestoreProcess,
     no_backup,
 )
@@ -39,15 +39,17 @@ from paddock.server.admin.http_connection import (
     HttpConnection,
 )
 from paddock.server.admin.metrics import NOT_SERVING
+from paddock.server.admin.past_command import PAST, parse_arguments
+from paddock.server.admin.refusal import RefusedError
 from paddock.state.access import NOBODY
 
-METHODS: Final = {SNAPSHOT: ("GET",), RESTORE: ("POST",)}
+METHODS: Final = {SNAPSHOT: ("GET",), RESTORE: ("POST",), PAST: ("GET",)}
 # The least rate of both directions, so that no client holds a file or a process for ever.
 _BYTES_PER_SECOND_MIN: Final = 16 << 10
 
 
 class Transfer:
-    """One request for `snapshot` or `restore`."""
+    """One request for one of them."""
 
     def __init__(
         self, connection: HttpConnection, pool: ConnectionPool, commands: DataCommands, command: str
@@ -79,6 +81,8 @@ class Transfer:
             return
         if self._command == SNAPSHOT:
             work = self._snapshot(self._commands, arguments, self._connection.close_headers())
+        elif self._command == PAST:
+            work = self._past(self._commands, arguments, self._connection.close_headers())
         else:
             work = self._restore()
         self._connection.attach(self._pool.tasks.start(work))
@@ -117,6 +121,24 @@ class Transfer:
             )
         else:
             self._respond(200, headers)
+
+    async def _past(
+        self, commands: DataCommands, arguments: Mapping[str, str], headers: Headers
+    ) -> None:
+        assert commands.past is not None, "it was looked at"
+        try:
+            answer = await commands.past.run(parse_arguments(arguments.get("arguments")))
+        except RefusedError as refusal:
+            self._audit(FAILURE)
+            self._respond_refused(refusal, headers)
+            return
+        self._audit(SUCCESS)
+        self._connection.file = answer.file
+        headers = [("exit_status", str(answer.status)), ("error", quote(answer.error)), *headers]
+        bytes_min = max(int(_BYTES_PER_SECOND_MIN * self._pool.idle_timeout), 1)
+        self._connection.respond(
+            200, BYTES, answer.pieces(), headers, size=answer.size, bytes_min=bytes_min
+        )
 
     async def _restore(self) -> None:
         connection = self._connection

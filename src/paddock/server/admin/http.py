@@ -4,6 +4,7 @@
     GET /commands/monitor     {"version" : …, "command" : "monitor", "error" : null}
     GET /commands/snapshot    all data, for the superuser (`paddock.server.admin.data_commands`)
     POST /commands/restore    replace all data, likewise
+    GET /commands/past        what they were, likewise (`paddock.server.admin.past_command`)
 
 It is for people and tools near the server: plain HTTP, and not for the pages of other sites
 (`paddock.server.admin.origin`). Limits (`paddock.server.admin.http_connection`) keep it from

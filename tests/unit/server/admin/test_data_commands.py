@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.admin.data_commands import RESTORE, SNAPSHOT, DataCommands, RefusedError
+from paddock.server.admin.data_commands import RESTORE, SNAPSHOT, DataCommands
 from paddock.server.admin.rate_limits import AdminLimits
+from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
 
