@@ -6,6 +6,7 @@ no mutation is ever skipped in silence.
 
 from __future__ import annotations
 
+import ast
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def check(mutation: Mutation, source: Path = SOURCE) -> None:
     for edit in mutation.edits:
         if edit.file.startswith("testing/"):
             raise MisplacedError(f"{mutation.name}: {edit.file} judges, and is never changed")
-        mutated(edit, (source / "paddock" / edit.file).read_text())
+        ast.parse(mutated(edit, (source / "paddock" / edit.file).read_text()))
 
 
 def plant(mutation: Mutation | None, folder: Path, source: Path = SOURCE) -> None:

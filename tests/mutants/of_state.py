@@ -50,7 +50,7 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "A transaction of which an operation fails leaves nothing behind.",
         "state/machine.py",
         "says OK.\n                    operations.undo()\n",
-        "says OK.\n",
+        "says OK.\n                    pass\n",
     ),
     mutation(
         "refusal-keeps-zxid",
