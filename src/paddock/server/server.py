@@ -306,7 +306,7 @@ class Server:
     def _choose_backing(self, engine: Engine) -> Backing:
         """Return the kind of log that the configuration asks for. Raises LogError."""
         if self._past is not None:
-            return PastState(self._past)
+            return PastState(self._past, engine)
         if self._config.shared_log is None:
             return OwnLog(self._config, engine)
         # Imported only where it is asked for, as is what speaks with etcd.

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paddock.log.interface import Log
-from paddock.log.memory import MemoryLog
 from paddock.server.connections.core import Core
 from paddock.server.durability.backing import Backing
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.durability.startup import Restored
+from paddock.server.durability.startup import Engine, Restored
 from paddock.server.replication.replica import Replica
 from paddock.state.machine import StateMachine
 from paddock.storage.replay import Replay
@@ -22,11 +21,11 @@ from paddock.storage.replay import Replay
 class PastState(Backing):
     """A state that was, in place of a log."""
 
-    def __init__(self, machine: StateMachine) -> None:
+    def __init__(self, machine: StateMachine, engine: Engine) -> None:
         self._machine = machine
         self._core: Core | None = None
         # Nothing is ever proposed to it.
-        self._log = MemoryLog(keep=False)
+        self._log = engine.open()
 
     @property
     def log(self) -> Log:
