@@ -85,7 +85,7 @@ def test_that_of_a_server_that_shares_its_log_is_a_folder_of_its_kind(tmp_path: 
 
 
 def test_what_is_purged_before_it_is_reached_is_left_out(data: Path, tmp_path: Path) -> None:
-    names_found = []
+    names_found: list[str] = []
     for one in history_files(data, 13):
         if not names_found:
             snapshot_files(data / "snapshots")[0][1].unlink()
