@@ -15,7 +15,7 @@ from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
-from paddock.storage.cluster.history import FOLDER, HistoryFiles
+from paddock.storage.cluster.history import FOLDER, HistoryFiles, remove_history
 from paddock.storage.data_directory import (
     CACHE,
     DataDirectory,
@@ -81,8 +81,14 @@ class Engine:
         return self.snapshots
 
     def open_history(self) -> HistoryFiles | None:
-        """Return the history of a server that shares its log; None if it keeps none."""
-        if self.cache is None or not self._config.history_seconds:
+        """Return the history of a server that shares its log; None if it keeps none.
+
+        Then what an earlier run has kept is removed.
+        """
+        if self.cache is None:
+            return None
+        if not self._config.history_seconds:
+            remove_history(self.cache)
             return None
         return HistoryFiles(self.cache / FOLDER, self._config.history_bytes, disk=self._disk)
 

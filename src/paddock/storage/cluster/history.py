@@ -109,6 +109,12 @@ def check_service(data: Path, service: bytes) -> None:
         raise LogError(f"{data}: holds the history of another service")
 
 
+def remove_history(cache: Path) -> None:
+    """Remove what there is of it, as far as the disk lets us."""
+    for name in (FOLDER, _ASIDE):
+        shutil.rmtree(cache / name, ignore_errors=True)
+
+
 class HistoryFiles:
     """The history in one data folder, as the server writes it, in any thread.
 
