@@ -114,3 +114,15 @@ async def test_a_server_without_a_folder_writes_nothing(tmp_path: Path) -> None:
         journal = stage.core(server).replica.journal
         assert type(journal).__name__ == "Journal"
     await stage.stop()
+
+
+@in_virtual_time
+async def test_a_server_that_gives_up_its_state_leaves_the_reason(tmp_path: Path) -> None:
+    stage = Stage()
+    server = await stage.start("a", tmp_path)
+    # As the process does that ends at once.
+    server._on_fatal = server.abandon
+    server._fail("MemoryError")
+    (failed,) = of(tmp_path, events.SERVER_FAILED)
+    assert failed.details == {"text": "MemoryError"}
+    await stage.stop()
