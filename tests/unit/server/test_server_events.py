@@ -31,8 +31,10 @@ async def test_a_server_writes_down_its_life_from_start_to_stop(tmp_path: Path) 
     other = connect(stage)
     await other.__aenter__()
     await stage.stop()
+    # All of it is there when the server has stopped.
+    found = list(read_events(tmp_path / events.FOLDER))
     await other.__aexit__(None, None, None)
-    assert kinds(tmp_path) == [
+    assert [event.kind for event in found] == [
         events.MEMBER_JOINED,
         events.SERVER_STARTED,
         # History begins with one.
@@ -48,7 +50,6 @@ async def test_a_server_writes_down_its_life_from_start_to_stop(tmp_path: Path) 
         events.SNAPSHOT_TAKEN,
         events.SERVER_STOPPED,
     ]
-    found = list(read_events(tmp_path / events.FOLDER))
     assert {event.server for event in found} == {1}
     assert all(EPOCH_MS <= event.time_ms < EPOCH_MS + 60_000 for event in found)
     assert [event.zxid for event in found] == sorted(event.zxid for event in found)
@@ -113,3 +114,15 @@ async def test_a_server_without_a_folder_writes_nothing(tmp_path: Path) -> None:
         journal = stage.core(server).replica.journal
         assert type(journal).__name__ == "Journal"
     await stage.stop()
+
+
+@in_virtual_time
+async def test_a_server_that_gives_up_its_state_leaves_the_reason(tmp_path: Path) -> None:
+    stage = Stage()
+    server = await stage.start("a", tmp_path)
+    # As the process does that ends at once.
+    server._on_fatal = server.abandon
+    server._fail("MemoryError")
+    failed = of(tmp_path, events.SERVER_FAILED)
+    await stage.stop()
+    assert [event.details for event in failed] == [{"text": "MemoryError"}]
