@@ -155,17 +155,23 @@ class ApachePast:
         while True:
             missing = None
             for transaction in self._source.transactions(self.zxid):
-                if until.is_reached(self.zxid, transaction.time_ms):
-                    return
                 if not follows(transaction.zxid, self.zxid, self._is_beginning):
                     missing = transaction
                     break
+                if until.is_reached(self.zxid, transaction.time_ms):
+                    return
                 yield self._apply(transaction)
-            following = None if missing is None else self._source.go_on(self.zxid)
-            if missing is None or following is None:
+            if missing is None or until.is_at(self.zxid, self.time_ms):
                 return
             reason = "these transactions are in no file"
+            following = self._source.go_on(self.zxid)
+            if following is None:
+                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                return
             gap = Gap(self.zxid, self.time_ms, following.zxid, following.time_ms, reason)
+            if not until.has(following.zxid, following.time_ms):
+                yield gap
+                return
             self._state, self.time_ms = following._state, following.time_ms
             self._is_beginning = False
             yield gap

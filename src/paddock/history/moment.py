@@ -34,6 +34,12 @@ class Moment:
             return zxid >= self.zxid
         return self.time_ms is not None and next_time_ms > self.time_ms
 
+    def is_at(self, zxid: int, time_ms: int) -> bool:
+        """Return whether a state with this zxid and time is here, whatever comes next."""
+        if self.zxid is not None:
+            return zxid >= self.zxid
+        return self.time_ms is not None and time_ms >= self.time_ms
+
     def has(self, zxid: int, time_ms: int) -> bool:
         """Return whether a state with this zxid and time is not later."""
         if self.zxid is not None:

@@ -118,6 +118,15 @@ def test_transactions_that_are_missing_are_a_gap(apache: ApacheFolder) -> None:
         data(apache, Moment(zxid=8))
 
 
+def test_a_time_in_a_gap_is_told_as_well(apache: ApacheFolder) -> None:
+    fill(apache)
+    apache.log(transaction(9, files.set_data("/a", b"9", 9)))
+    for moment in (NOW, Moment(time_ms=files.TIME_MS + 8), Moment(time_ms=files.TIME_MS + 9)):
+        with pytest.raises(HistoryError, match=r"nothing is known behind .* \(zxid 0x6\)"):
+            data(apache, moment)
+    assert data(apache, Moment(time_ms=files.TIME_MS + 6)) == (6, b"3")
+
+
 def test_a_time_before_the_log_says_when_it_begins(apache: ApacheFolder) -> None:
     fill(apache)
     with pytest.raises(HistoryError, match="whose log begins at"):
