@@ -1,8 +1,9 @@
 """The history in a data folder of Apache ZooKeeper, of 3.4 to 3.9: snapshots and transaction logs.
 
-What they do not hold, nobody can tell: who asked for a write beyond its session, reads, requests
-that were refused, and of a session that expired whether it was closed or silent. A snapshot was
-written while its server went on, so a state begins with it only behind all that it may hold.
+What they do not hold, nobody can tell: who asked for a write beyond its session, reads, and what
+was refused. The end of a session is the same transaction whether its client asked for it or a
+server found it silent; but only a client numbers its requests. A snapshot was written while its
+server went on, so a state begins with it only behind all that it may hold.
 """
 
 from __future__ import annotations
@@ -193,6 +194,9 @@ class ApachePast:
         self.time_ms = transaction.time_ms
         first = transaction.changes[0] if transaction.changes else Nothing()
         name = _NAMES[type(first)] if len(transaction.changes) < 2 else "multi"
+        if isinstance(first, CloseSession) and not transaction.cxid:
+            # Nobody has asked for it.
+            name, session = "expire", 0
         return Step(
             transaction.time_ms,
             transaction.zxid,
