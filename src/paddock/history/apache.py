@@ -1,8 +1,9 @@
 """The history in a data folder of Apache ZooKeeper, of 3.4 to 3.9: snapshots and transaction logs.
 
-What they do not hold, nobody can tell: who asked for a write beyond its session, reads, requests
-that were refused, and of a session that expired whether it was closed or silent. A snapshot was
-written while its server went on, so a state begins with it only behind all that it may hold.
+What they do not hold, nobody can tell: who asked for a write beyond its session, reads, and what
+was refused. The end of a session is the same transaction whether its client asked for it or a
+server found it silent; but only a client numbers its requests. A snapshot was written while its
+server went on, so a state begins with it only behind all that it may hold.
 """
 
 from __future__ import annotations
@@ -155,17 +156,23 @@ class ApachePast:
         while True:
             missing = None
             for transaction in self._source.transactions(self.zxid):
-                if until.is_reached(self.zxid, transaction.time_ms):
-                    return
                 if not follows(transaction.zxid, self.zxid, self._is_beginning):
                     missing = transaction
                     break
+                if until.is_reached(self.zxid, transaction.time_ms):
+                    return
                 yield self._apply(transaction)
-            following = None if missing is None else self._source.go_on(self.zxid)
-            if missing is None or following is None:
+            if missing is None or until.is_at(self.zxid, self.time_ms):
                 return
             reason = "these transactions are in no file"
+            following = self._source.go_on(self.zxid)
+            if following is None:
+                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                return
             gap = Gap(self.zxid, self.time_ms, following.zxid, following.time_ms, reason)
+            if not until.has(following.zxid, following.time_ms):
+                yield gap
+                return
             self._state, self.time_ms = following._state, following.time_ms
             self._is_beginning = False
             yield gap
@@ -187,6 +194,9 @@ class ApachePast:
         self.time_ms = transaction.time_ms
         first = transaction.changes[0] if transaction.changes else Nothing()
         name = _NAMES[type(first)] if len(transaction.changes) < 2 else "multi"
+        if isinstance(first, CloseSession) and not transaction.cxid:
+            # Nobody has asked for it.
+            name, session = "expire", 0
         return Step(
             transaction.time_ms,
             transaction.zxid,

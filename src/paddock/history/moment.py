@@ -34,6 +34,12 @@ class Moment:
             return zxid >= self.zxid
         return self.time_ms is not None and next_time_ms > self.time_ms
 
+    def is_at(self, zxid: int, time_ms: int) -> bool:
+        """Return whether a state with this zxid and time is here, whatever comes next."""
+        if self.zxid is not None:
+            return zxid >= self.zxid
+        return self.time_ms is not None and time_ms >= self.time_ms
+
     def has(self, zxid: int, time_ms: int) -> bool:
         """Return whether a state with this zxid and time is not later."""
         if self.zxid is not None:
@@ -62,7 +68,7 @@ BEGINNING: Final = Moment(zxid=-1)
 def parse_moment(text: str, now: datetime) -> Moment:
     """Return the moment that a text names, where it is `now`. Raises ValueError, with the way on.
 
-    A number is a zxid.
+    A number is a zxid. Without a zone in `now` it is the one here, with its summers and winters.
     """
     if text == "now":
         return NOW
@@ -73,7 +79,7 @@ def parse_moment(text: str, now: datetime) -> Moment:
         return Moment(zxid=zxid)
     try:
         if match := _AGO.fullmatch(text):
-            return _at(now - timedelta(seconds=int(match[1]) * _SECONDS[match[2]]))
+            return _at(now.astimezone(UTC) - timedelta(seconds=int(match[1]) * _SECONDS[match[2]]))
         if _CLOCK.fullmatch(text):
             clock = time.fromisoformat(text.zfill(5 if text.count(":") == 1 else 8))
             found = datetime.combine(now.date(), clock, now.tzinfo)

@@ -3,8 +3,7 @@
 * A state begins with a snapshot, or with nothing where the log is there from its beginning. Records
   behind it are applied as a server that starts would apply them, with their digests compared.
 * Snapshots that are damaged are passed over.
-* A record that is missing or damaged is a gap, if there is a snapshot behind it to go on from;
-  otherwise it is the end.
+* A record that is missing or damaged is a gap. It goes on with the next snapshot behind it.
 * A server may use the folder meanwhile, and purge what is being read; that is said.
 """
 
@@ -190,17 +189,16 @@ class OwnPast:
                         return
             except FileNotFoundError:
                 raise LogError("the history was purged while it was read; try again") from None
-            following = self._source.go_on(self) if reason else None
-            if following is None:
+            if not reason or until.is_at(self.zxid, self.time_ms):
                 return
-            gap = Gap(
-                self.zxid,
-                self.time_ms,
-                following.machine.zxid,
-                following.machine.time_ms,
-                reason,
-            )
-            if until.is_reached(self.zxid, following.machine.time_ms):
+            following = self._source.go_on(self)
+            if following is None:
+                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                return
+            zxid, time_ms = following.machine.zxid, following.machine.time_ms
+            gap = Gap(self.zxid, self.time_ms, zxid, time_ms, reason)
+            if not until.has(zxid, time_ms):
+                yield gap
                 return
             self._replay = following
             yield gap

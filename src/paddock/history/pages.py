@@ -30,7 +30,7 @@ from typing import IO, Any, Final
 from paddock.errors import PaddockError
 from paddock.history.moment import Moment
 from paddock.history.own import OwnPast, OwnSource
-from paddock.history.past import Gap, MissingPastError, state_at
+from paddock.history.past import Gap, MissingPastError, NotYetError, state_at
 from paddock.history.source import own_source
 from paddock.history.telling import Below
 from paddock.protocol.acl import read_identities
@@ -63,7 +63,10 @@ class PageReader:
 
         Raises MissingPastError if some behind `since` are missing, LogError.
         """
-        past = self._at(since)
+        try:
+            past = self._at(since)
+        except NotYetError:
+            return b"", since
         below = Below(path)
         found: list[bytes] = []
         size, until = 0, since
@@ -106,7 +109,8 @@ def answer(reader: PageReader, request: dict[str, Any]) -> tuple[dict[str, Any],
             lambda acl: may_see(acl, identities),
         )
     except MissingPastError as error:
-        return {"gone": error.oldest}, b""
+        # If nothing can be rebuilt any more, what the server has is all there is.
+        return {"gone": request["up_to"] if error.oldest is None else error.oldest}, b""
     except (PaddockError, OSError, MemoryError) as error:
         return {"error": f"{type(error).__name__}: {error}"}, b""
     return {"until": until, "size": len(changes)}, changes

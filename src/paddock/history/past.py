@@ -3,6 +3,8 @@
 * A step is what came of one entry of the log: one zxid, with all nodes that it touched. It is told
   right after it was applied, so the state is the one after it.
 * A gap is told between two steps: what came there is not in this history, and the state has jumped.
+  If there is nothing to go on with, or only behind the moment, a gap is the last that is told, and
+  the state stays before it.
 * A state stops before the entry that would take it beyond a moment. So at a zxid it has that write,
   and at a time all writes up to it.
 """
@@ -29,11 +31,18 @@ class HistoryError(PaddockError):
 
 
 class MissingPastError(HistoryError):
-    """It is not there any more, or never was; from the zxid `oldest` on everything is."""
+    """It is not there any more, or never was; from the zxid `oldest` on everything is.
 
-    def __init__(self, text: str, oldest: int) -> None:
+    That is None if nothing is.
+    """
+
+    def __init__(self, text: str, oldest: int | None) -> None:
         super().__init__(text)
         self.oldest = oldest
+
+
+class NotYetError(HistoryError):
+    """The history ends before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +66,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is missing: after this zxid and time, up to that of the state that follows."""
+    """What is missing: after this zxid and time, up to that of the state that follows.
+
+    If none follows, that is None.
+    """
 
     zxid: int
     time_ms: int
-    next_zxid: int
-    next_time_ms: int
+    next_zxid: int | None
+    next_time_ms: int | None
     reason: str
 
     def __str__(self) -> str:
+        if self.next_zxid is None or self.next_time_ms is None:
+            return (
+                f"nothing is known behind {shown_time(self.time_ms)} (zxid 0x{self.zxid:x}):"
+                f" {self.reason}"
+            )
         return (
             f"there is a gap from {shown_time(self.time_ms)} (zxid 0x{self.zxid:x}) to"
             f" {shown_time(self.next_time_ms)} (zxid 0x{self.next_zxid:x}): {self.reason}"
@@ -116,10 +133,13 @@ def state_at(source: Source, moment: Moment) -> Past:
     """Return the state at a moment. Raises HistoryError, LogError."""
     past = source.begin(moment)
     for step in past.steps(moment):
-        if isinstance(step, Gap) and not moment.has(step.next_zxid, step.next_time_ms):
+        if not isinstance(step, Gap):
+            continue
+        following, time_ms = step.next_zxid, step.next_time_ms
+        if following is None or time_ms is None or not moment.has(following, time_ms):
             raise MissingPastError(f"{moment} is not in the history: {step}", step.next_zxid)
     if moment.zxid is not None and past.zxid < moment.zxid:
-        raise HistoryError(
+        raise NotYetError(
             f"{moment} is not in the history, which ends with zxid 0x{past.zxid:x} at"
             f" {shown_time(past.time_ms)}"
         )

@@ -89,6 +89,8 @@ class Transaction:
     """One record of the log."""
 
     session: int
+    # The client's number of the request; 0 if a server asked, as for the end of a silent session.
+    cxid: int
     zxid: int
     time_ms: int
     # More than one only for a multi.
@@ -100,8 +102,7 @@ class Transaction:
 def decode(record: bytes) -> Transaction:
     """Decode a record. Raises DecodeError."""
     reader = Reader(record)
-    session = reader.int64()
-    reader.int32()
+    session, cxid = reader.int64(), reader.int32()
     zxid, time_ms, kind = reader.int64(), reader.int64(), reader.int32()
     if zxid < 0:
         raise DecodeError("a negative zxid")
@@ -112,7 +113,7 @@ def decode(record: bytes) -> Transaction:
     # What failed may carry the digest of what was tried before it did.
     has_failed = kind == opcodes.ERROR or not changes
     digest = None if has_failed else _read_digest(reader)
-    return Transaction(session, zxid, time_ms, changes, digest)
+    return Transaction(session, cxid, zxid, time_ms, changes, digest)
 
 
 def _read_multi(reader: Reader, session: int) -> tuple[Change, ...]:

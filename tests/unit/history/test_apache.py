@@ -9,6 +9,8 @@ import pytest
 from paddock.history.apache import ApacheSource
 from paddock.history.moment import BEGINNING, NOW, Moment
 from paddock.history.past import Gap, HistoryError, Step, state_at
+from paddock.history.stories.lock import EXPIRED, tell_lock
+from paddock.history.stories.session import NOT_KNOWN, tell_session
 from paddock.history.telling import Below, NodeChange, changes
 from tests.unit.upgrade import files
 from tests.unit.upgrade.files import ApacheFolder, transaction
@@ -116,6 +118,32 @@ def test_transactions_that_are_missing_are_a_gap(apache: ApacheFolder) -> None:
     assert past.zxid == 10
     with pytest.raises(HistoryError, match="there is a gap"):
         data(apache, Moment(zxid=8))
+
+
+def test_a_session_that_nobody_closed_has_expired(apache: ApacheFolder) -> None:
+    apache.log(
+        transaction(1, files.create_session()),
+        transaction(2, files.create("/l", 1)),
+        transaction(3, files.create("/l/x-0000000000", 1, ephemeral=True)),
+        transaction(4, files.close_session(["/l/x-0000000000"]), cxid=0),
+    )
+    source = ApacheSource(apache.path)
+    steps = list(source.begin(BEGINNING).steps(NOW))
+    story = tell_session(SESSION, steps, [])
+    assert story.cause() == (NOT_KNOWN, "a server found it silent; no event says more")
+    assert story.ended is not None
+    assert (story.ended.operation, story.ended.session) == ("expire", 0)
+    (former,) = tell_lock(source.begin(BEGINNING), "/l", NOW).contenders
+    assert former.how == EXPIRED
+
+
+def test_a_time_in_a_gap_is_told_as_well(apache: ApacheFolder) -> None:
+    fill(apache)
+    apache.log(transaction(9, files.set_data("/a", b"9", 9)))
+    for moment in (NOW, Moment(time_ms=files.TIME_MS + 8), Moment(time_ms=files.TIME_MS + 9)):
+        with pytest.raises(HistoryError, match=r"nothing is known behind .* \(zxid 0x6\)"):
+            data(apache, moment)
+    assert data(apache, Moment(time_ms=files.TIME_MS + 6)) == (6, b"3")
 
 
 def test_a_time_before_the_log_says_when_it_begins(apache: ApacheFolder) -> None:

@@ -1,5 +1,6 @@
 """Moments, as people write them."""
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -79,3 +80,21 @@ def test_moments_are_shown_as_they_are_meant() -> None:
     here = datetime(2026, 11, 17, 3, 12).astimezone()
     assert str(Moment(time_ms=int(here.timestamp() * 1000))) == "2026-11-17 03:12:00.000"
     assert shown_time(10**18) == "1000000000000000000 ms"
+
+
+def test_a_time_that_was_shown_is_read_as_the_same_in_summer_and_winter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        now = datetime(2026, 11, 17, 9, 30)  # noqa: DTZ001
+        for day in (datetime(2026, 10, 20, 12, tzinfo=UTC), datetime(2026, 11, 16, 12, tzinfo=UTC)):
+            time_ms = int(day.timestamp() * 1000)
+            assert parse_moment(shown_time(time_ms), now) == Moment(time_ms=time_ms)
+        ago = int(datetime(2026, 10, 20, 8, 30, tzinfo=UTC).timestamp() * 1000)
+        assert parse_moment("4w", now) == Moment(time_ms=ago)
+        assert parse_moment("03:12", now) == parse_moment("2026-11-17 03:12", now)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

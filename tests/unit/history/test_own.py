@@ -127,6 +127,46 @@ def test_a_gap_is_told_and_the_state_goes_on_behind_it(folder: PastFolder) -> No
         assert state_at(source_of(folder), Moment(zxid=4)).zxid == 4
 
 
+def test_a_time_in_a_gap_is_told_as_well(folder: PastFolder) -> None:
+    with folder:
+        client = folder.world.open()
+        for number in range(4):
+            client.create(b"/n%d" % number)
+            folder.note()
+            folder.commit()
+        folder.snapshot()
+        folder.segment(2).unlink()
+        source, times = source_of(folder), folder.times
+        for zxid in (3, 4):
+            with pytest.raises(HistoryError, match="is not in the history: there is a gap"):
+                state_at(source, Moment(time_ms=times[zxid]))
+            # Those who look at steps are told, and the state is none from behind the moment.
+            past = source.begin(BEGINNING)
+            *_, gap = past.steps(Moment(time_ms=times[zxid]))
+            assert isinstance(gap, Gap)
+            assert (gap.zxid, gap.next_zxid, past.zxid) == (2, 5, 2)
+        assert state_at(source, Moment(time_ms=times[2])).zxid == 2
+        assert state_at(source, Moment(time_ms=times[5])).zxid == 5
+
+
+def test_a_gap_without_a_snapshot_behind_it_is_not_taken_for_the_end(folder: PastFolder) -> None:
+    with folder:
+        client = folder.world.open()
+        for number in range(3):
+            client.create(b"/n%d" % number)
+            folder.note()
+            folder.commit()
+        folder.segment(2).unlink()
+        source = source_of(folder)
+        for moment in (NOW, Moment(time_ms=folder.times[4])):
+            with pytest.raises(HistoryError, match=r"nothing is known behind .* \(zxid 0x2\)"):
+                state_at(source, moment)
+        *_, gap = source.begin(BEGINNING).steps(NOW)
+        assert isinstance(gap, Gap)
+        assert (gap.zxid, gap.next_zxid) == (2, None)
+        assert state_at(source, Moment(zxid=2)).zxid == 2
+
+
 def test_a_folder_without_anything_has_no_history(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="there is no history in it"):
         OwnSource(tmp_path / "log", tmp_path / "snapshots").begin(NOW)

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from paddock.history.own import OwnSource
-from paddock.history.pages import PageReader, serve
+from paddock.history.pages import PageReader, answer, serve
 from paddock.history.past import MissingPastError
 from paddock.history.source import own_source
 from paddock.protocol import opcodes
@@ -138,12 +138,29 @@ def test_what_is_gone_is_told_with_the_oldest_zxid(folder: PastFolder) -> None:
         assert caught.value.oldest == 4
 
 
+def test_if_nothing_can_be_rebuilt_what_the_server_has_is_all_there_is(folder: PastFolder) -> None:
+    with folder:
+        client = folder.world.open()
+        for number in range(3):
+            client.create(b"/n%d" % number)
+            folder.commit()
+        folder.segment(2).unlink()
+        known = {"path": "2f", "limit": 1, "identities": NOBODY.wire.hex()}
+        header, _ = answer(reader_of(folder), {**known, "since": 1, "up_to": 9})
+        assert header["until"] == 2
+        for since in (2, 3):
+            header, _ = answer(reader_of(folder), {**known, "since": since, "up_to": 9})
+            assert header == {"gone": 9}
+
+
 def test_what_is_not_written_yet_is_not_there_yet(folder: PastFolder) -> None:
     with folder:
         client = folder.world.open()
         client.create(b"/a")
         reader = reader_of(folder)
         assert reader.read(b"/", 2, 3, EVERYTHING, anybody) == (b"", 2)
+        # A feed may come from a server that is ahead of these files.
+        assert reader.read(b"/", 3, 4, EVERYTHING, anybody) == (b"", 3)
         client.set(b"/a", b"1")
         folder.commit()
         changes, until = reader.read(b"/", 2, 3, EVERYTHING, anybody)

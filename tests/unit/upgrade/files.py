@@ -128,12 +128,13 @@ def transaction(
     body: Body,
     *,
     session: int = SESSION,
+    cxid: int = 7,
     time_ms: int | None = None,
     digest: int | None = None,
 ) -> bytes:
     """One transaction; with a digest as 3.6 and later write it. Its time follows its zxid."""
     time_ms = TIME_MS + zxid if time_ms is None else time_ms
-    head = long(session) + integer(7) + long(zxid) + long(time_ms) + integer(body[0])
+    head = long(session) + integer(cxid) + long(zxid) + long(time_ms) + integer(body[0])
     tail = b"" if digest is None else integer(2) + long(digest)
     return head + body[1] + tail
 

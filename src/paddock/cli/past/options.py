@@ -16,7 +16,7 @@ T = TypeVar("T")
 def given_moment(text: str) -> Moment:
     """Read a moment; for the type of an option."""
     try:
-        return parse_moment(text, datetime.now(UTC).astimezone())
+        return parse_moment(text, datetime.now(UTC).astimezone().replace(tzinfo=None))
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

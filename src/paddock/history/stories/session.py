@@ -105,25 +105,30 @@ class SessionStory:
         return NOT_KNOWN, "a server found it silent; no event says more"
 
     def _silence(self, ending: Event | None) -> str:
-        seconds = None if ending is None else ending.details.get("silent_seconds")
+        seconds = None if ending is None else _seconds(ending, "silent_seconds")
         return "" if seconds is None else f" for {seconds:.1f} s"
 
     def _last_connection(self) -> Event | None:
-        """Return how its last connection ended, before it did."""
+        """Return how its last connection ended, before it did; None if that is not known."""
         assert self.ended is not None
+        # With each connection it was attached again, here or by another server.
+        begun_ms = self.attached[-1].time_ms if self.attached else 0
         found = [
             one
             for one in self.events
             if one.kind == e.CONNECTION_ENDED
-            and one.time_ms <= self.ended.time_ms
+            and begun_ms <= one.time_ms <= self.ended.time_ms
             and one.reason not in (e.EXPIRED, e.EXPIRED_ELSEWHERE)
         ]
         return found[-1] if found else None
 
     def _trouble(self) -> str:
         for one in reversed(self.troubles):
-            seconds = one.details.get("seconds")
-            lasted = f" for {seconds:.1f} s" if isinstance(seconds, float | int) else ""
+            seconds = _seconds(one, "seconds")
+            if one.kind == e.STALLED and (seconds or 0) * 2000 < self.timeout_ms:
+                # No client gives up a connection so soon.
+                continue
+            lasted = "" if seconds is None else f" for {seconds:.1f} s"
             number = one.details.get("member") or one.server
             who = f"server {number}" if number else "the server"
             return f"{who} {_TROUBLES[one.kind]}{lasted} at {shown_time(one.time_ms)}"
@@ -207,7 +212,7 @@ def tell_session(
         story.troubles = [
             one
             for one in of_servers
-            if begin - lasting.get(one.kind, 0.0) * float(one.details.get("seconds", 0))
+            if begin - lasting.get(one.kind, 0.0) * (_seconds(one, "seconds") or 0.0)
             <= one.time_ms
             <= story.ended.time_ms
         ]
@@ -232,6 +237,12 @@ def _take(story: SessionStory, step: Step, beside: set[bytes]) -> None:
         ][: _FOLLOWERS_MAX - len(story.followers)]
     if not story.identities and (step.session == story.session or step is story.opened):
         story.identities = step.identities
+
+
+def _seconds(event: Event, name: str) -> float | None:
+    """Return how long an event says that something took."""
+    found = event.details.get(name)
+    return float(found) if isinstance(found, float | int) else None
 
 
 def _moment_fields(step: Step | None) -> dict[str, Any] | None:

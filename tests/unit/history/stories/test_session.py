@@ -107,6 +107,23 @@ def test_what_the_log_says_of_it() -> None:
             "did not come back",
         ),
         (EXPIRE, [Event(9500, e.STALLED), session_ended(e.GONE)], s.CLIENT_GONE, "not come back"),
+        # It was too short for that.
+        (
+            EXPIRE,
+            [Event(8500, e.STALLED, details={"seconds": 1.2}), session_ended(e.GONE)],
+            s.CLIENT_GONE,
+            "did not come back",
+        ),
+        # What somebody else has written there.
+        (
+            EXPIRE,
+            [
+                Event(8500, e.STALLED, details={"seconds": "x"}),
+                Event(9000, e.SESSION_ENDED, session=ME, details={"silent_seconds": "x"}),
+            ],
+            s.NOT_KNOWN,
+            "no event says more",
+        ),
         # A connection before the last one does not count.
         (
             EXPIRE,
@@ -120,6 +137,16 @@ def test_why_it_ended(end: Step, events: Sequence[Event], expected: str, says: s
     kind, text = cause(end, *events)
     assert kind == expected
     assert says in text
+
+
+def test_a_connection_after_which_it_came_back_is_no_cause() -> None:
+    """Its last one ended without an event, when its server was killed, or elsewhere."""
+    attached = step(5, "attach", ME, change=(ME, ATTACHED, 4000))
+    lost = connection_ended(4, e.EOF)
+    assert tell_session(ME, [OPEN, attached, EXPIRE], [lost]).cause()[0] == s.NOT_KNOWN
+    assert tell_session(ME, [OPEN, EXPIRE], [lost]).cause()[0] == s.CLIENT_GONE
+    gone = tell_session(ME, [OPEN, attached, EXPIRE], [lost, session_ended(e.GONE)])
+    assert gone.cause() == (s.CLIENT_GONE, "its client did not come back for 4.2 s")
 
 
 def test_one_that_lives_has_no_cause() -> None:
