@@ -124,6 +124,8 @@ def test_nothing_is_recorded_without_a_feed_and_for_some_time_after_the_last() -
         harness = Harness()
         client = await harness.client()
         ring = harness.service.feeds.ring
+        problems: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda *told: problems.append(told))
         assert not records(harness)
         since = (await pulled(client, "/", FROM_NOW, 1)).until
         await pulled(client, "/a", FROM_NOW, 2)
@@ -149,6 +151,7 @@ def test_nothing_is_recorded_without_a_feed_and_for_some_time_after_the_last() -
         await write(harness, writing, rq.create("/b"))
         gone = await pulled(other, "/", since)
         assert (gone.state, gone.until) == (GONE, harness.machine.zxid)
+        assert not problems
 
     run(scenario)
 
