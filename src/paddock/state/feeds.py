@@ -180,6 +180,9 @@ class ChangeRing:
         for topic in self._topics.values():
             topic.line = Line()
             topic.floor = zxid
+        for feed in list(self._waiting):
+            # It may have been theirs.
+            self.wake(feed, zxid)
 
     # Feeds.
 

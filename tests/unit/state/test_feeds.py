@@ -290,9 +290,12 @@ def test_a_feed_that_waits_for_long_learns_of_a_later_zxid() -> None:
 
 
 def test_after_a_reset_it_has_what_comes_behind(world: RecordedWorld, bob: Connection) -> None:
-    feed = world.feed(b"/")
+    sleeper = Sleeper()
+    feed, waiting = world.feed(b"/"), world.feed(b"/c", sleeper)
+    world.ring.wait(waiting)
     bob.create(b"/a")
     world.ring.reset(world.machine.zxid)
+    assert sleeper.woken == [(1, 2)]
     bob.create(b"/b")
     assert (world.ring.floor, world.ring.size > 0) == (2, True)
     assert list(map(shown, world.pull(feed, 2)[0])) == ["+/b"]
