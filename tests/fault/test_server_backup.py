@@ -26,7 +26,7 @@ from tests.support.records import Code
 from tests.support.server import Options
 
 #: Snapshots and purges all the time.
-BUSY = Options(extra=(("snapCount", "40"),))
+BUSY = Options(extra=(("snapCount", "40"), ("paddock.history", "off")))
 SEED = 20_261_115
 ROUNDS = 8
 

@@ -55,7 +55,8 @@ def test_kill_loses_no_acknowledged_write_and_brings_back_no_refused_one(tmp_pat
 
 def test_kill_while_snapshots_are_taken_and_old_ones_purged_loses_nothing(tmp_path: Path) -> None:
     # Large values, so that segments are filled, left behind and purged as well.
-    with FaultServer(tmp_path, Options(extra=(("snapCount", "40"),))) as server:
+    options = Options(extra=(("snapCount", "40"), ("paddock.history", "off")))
+    with FaultServer(tmp_path, options) as server:
         crash(server, max(1, ROUNDS // 3), until_max=3_000, data_bytes_max=30_000)
         assert server.snapshots
 

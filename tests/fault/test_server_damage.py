@@ -364,7 +364,7 @@ def test_bad_last_record_after_a_clean_stop_is_damage_that_is_told(stopped: Snap
 
 
 def test_server_refuses_when_no_snapshot_is_whole_and_the_log_is_purged(tmp_path: Path) -> None:
-    options = Options(extra=(("snapCount", "20"),))
+    options = Options(extra=(("snapCount", "20"), ("paddock.history", "off")))
     with FaultServer(tmp_path, options) as server:
         with wire.connect(server.address) as client:
             client.call(rq.create("/a"))

@@ -56,7 +56,7 @@ def test_purge_leaves_as_many_snapshots_as_wanted_and_only_the_log_they_need(
     tmp_path: Path,
 ) -> None:
     keys = (("snapCount", "200"), ("autopurge.snapRetainCount", str(RETAINED)))
-    options = Options(extra=keys)
+    options = Options(extra=(*keys, ("paddock.history", "off")))
     with (
         FaultServer(tmp_path, options) as server,
         Load(server.address, seed=3, data_bytes_max=60_000) as load,

@@ -20,6 +20,7 @@ from paddock.log.file.disk import Disk
 from paddock.log.file.segment import RECORD_HEADER_BYTES, SegmentReader
 from paddock.server.admin.control_socket import RefusedError, ask
 from paddock.storage.data_directory import DataDirectory
+from paddock.storage.maintenance.check import check
 from paddock.storage.snapshots import SnapshotWriter, snapshot_name
 from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
@@ -188,6 +189,22 @@ def test_a_backup_goes_through_pipes(data: Path, tmp_path: Path) -> None:
     restored = paddock("restore", "-", tmp_path / "new", input=result.stdout)
     assert restored.returncode == 0, restored.stderr
     assert "record 9" in success("fsck", tmp_path / "new")
+
+
+def test_a_backup_has_history_if_asked_and_a_restore_leaves_it_there(
+    data: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.tar"
+    assert success("backup", data, file, "--history").endswith(", and history\n")
+    said = success("restore", file, tmp_path / "new")
+    assert "\nthe history in the backup is not restored: it can be read there\n" in said
+    with tarfile.open(file) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    past = check(tmp_path / "unpacked" / "history")
+    assert past.history == check(data).history
+    assert (past.history is None, past.findings) == (False, [])
+    line = refusal("backup", data, file, "--history-from", data, status=2)
+    assert line.endswith("--history-from is for a log; of a folder, take --history")
 
 
 def test_a_backup_of_damaged_data_is_refused_and_leaves_no_file(data: Path, tmp_path: Path) -> None:

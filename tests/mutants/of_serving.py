@@ -18,8 +18,9 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "read-answered-late",
         "A read that waits is answered before its client's next write is applied.",
         "server/connections/request_handler.py",
-        "            self._close()\n        else:\n            self._answer_queue()\n",
-        "            self._close()\n        elif self.queue._submitted == self.queue._answered:\n"
+        "            self._close(events.CLOSED)\n        else:\n            self._answer_queue()\n",
+        "            self._close(events.CLOSED)\n"
+        "        elif self.queue._submitted == self.queue._answered:\n"
         "            self._answer_queue()\n",
     ),
     mutation(
@@ -34,13 +35,13 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "event-after-reply",
         "An event comes before any reply that shows its change.",
         "server/replication/replica.py",
-        "            if outcome.changes:\n                self.watches.publish(outcome.changes)\n"
+        "                self.watches.publish(outcome.changes)\n"
         "            if outcome.session is not None:\n"
-        "                self.sessions.changed(entry, outcome.session, submitter, is_ours)\n"
+        "                self.sessions.changed(entry, outcome, submitter, is_ours)\n"
         "            if submitter is not None:\n"
         "                submitter.deliver(entry, outcome)\n",
         "            if outcome.session is not None:\n"
-        "                self.sessions.changed(entry, outcome.session, submitter, is_ours)\n"
+        "                self.sessions.changed(entry, outcome, submitter, is_ours)\n"
         "            if submitter is not None:\n"
         "                submitter.deliver(entry, outcome)\n"
         "            if outcome.changes:\n                self.watches.publish(outcome.changes)\n",

@@ -11,8 +11,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "expired-too-early",
         "A session lives as long as its client is heard of within its timeout.",
         "server/sessions/tracker.py",
-        "            if liveness.heard + liveness.timeout > now:\n",
-        "            if liveness.heard + liveness.timeout / 4 > now:\n",
+        "            if self._end(liveness) > now:\n",
+        "            if self._end(liveness) - liveness.timeout * 0.75 > now:\n",
     ),
     mutation(
         "not-heard",
@@ -35,7 +35,7 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "            if request.session_id:\n                body = attach_body(",
         "            if request.session_id and self._session() is None:\n"
         "                self._send_expired()\n"
-        "                self._connection.close()\n"
+        "                self._connection.close(EXPIRED)\n"
         "            elif request.session_id:\n"
         "                body = attach_body(",
     ),
@@ -60,17 +60,17 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "A session has one connection: an older one is closed, and its writes are not answered.",
         "server/connections/request_handler.py",
         "        if outcome.error == SESSION_MOVED:\n"
-        "            self._close()\n            return\n",
+        "            self._close(events.MOVED)\n            return\n",
         "",
         Edit(
             "server/sessions/lifecycle.py",
-            "            liveness.connection.close()\n"
+            "            liveness.connection.close(REPLACED)\n"
             "        self.tracker.renew(liveness, timeout)\n",
             "            pass\n        self.tracker.renew(liveness, timeout)\n",
         ),
         Edit(
             "server/sessions/lifecycle.py",
-            '"reason": "moved"},\n            )\n            liveness.connection.close()\n',
+            '"reason": "moved"},\n            )\n            liveness.connection.close(MOVED)\n',
             '"reason": "moved"},\n            )\n',
         ),
     ),

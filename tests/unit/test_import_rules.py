@@ -4,8 +4,9 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
-`upgrade` stands beside server: it writes the data folder that a server starts on. `cli` is on top
-of all. Client and server never import each other, and nothing imports `testing`.
+`upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
+what servers and Apache's have written. `cli` is on top of all. Client and server never import each
+other, and nothing imports `testing`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
 as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
@@ -38,12 +39,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"errors", "protocol", "state", "log"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
+    "history": _BELOW_SERVER | {"upgrade"},
     "client": {"errors", "protocol"},
     "recipes": {"errors", "protocol", "client"},
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "sync", "api", "_loops"},
+    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "sync", "api", "_loops"},
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},
@@ -69,15 +71,19 @@ MAY_NOT_IMPORT: dict[str, set[str]] = {
 # Which folders of its own package each folder may import.
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "log": {"etcd": set(), "file": set()},
-    "storage": {"cluster": set(), "maintenance": set()},
+    "storage": {"cluster": set(), "maintenance": {"cluster"}},
+    "history": {"stories": set()},
     "server": {
         "config": set(),
-        "replication": set(),
+        "journal": set(),
+        "replication": {"journal"},
         "sessions": {"config", "replication"},
         "connections": {"config", "replication", "sessions"},
         "tls": {"config", "connections"},
         "durability": {"config", "connections", "replication"},
-        "cluster": {"config", "connections", "durability", "replication", "sessions"},
+        "cluster": {
+            *("config", "connections", "durability", "journal", "replication", "sessions"),
+        },
         "admin": {"config", "connections", "durability", "replication", "sessions"},
     },
     "client": {
@@ -106,7 +112,8 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "run_under": set(),
         "shell": set(),
         "transfer": set(),
-        "commands": {"bench", "cluster", "demo", "run_under", "shell", "transfer"},
+        "past": set(),
+        "commands": {"bench", "cluster", "demo", "past", "run_under", "shell", "transfer"},
     },
 }
 

@@ -55,6 +55,11 @@ _SECTIONS = {
             "Read a tree from a file, or from another service.",
         ),
     },
+    "Look at the past": {
+        "history": ("commands.history:history", "Print every change of a node."),
+        "explain": ("commands.explain:explain", "Say what became of a session or a lock, and why."),
+        "diff": ("commands.history:diff", "Print what is different between two moments."),
+    },
     "Coordinate programs": {
         "lock": ("commands.lock:lock", "Run a command while holding a lock."),
         "elect": ("commands.lock:elect", "Run a command while leading."),

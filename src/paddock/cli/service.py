@@ -21,10 +21,10 @@ import ssl
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -42,6 +42,9 @@ from paddock.errors import InvalidArgumentError, NoNodeError, PaddockError, Requ
 from paddock.protocol.paths import child_path
 
 T = TypeVar("T")
+
+# Opens a client of a service of the past, in a scope.
+Past: TypeAlias = Callable[[], AbstractAsyncContextManager[Client]]
 
 DEFAULT_HOSTS = "127.0.0.1:2181"
 
@@ -71,6 +74,8 @@ class ServiceOptions:
     tls: ssl.SSLContext | None = None
     # What the servers take at once; None stands for what they do by default.
     max_request_bytes: int | None = None
+    # Where the service of a moment of the past is found, instead; None for the one of today.
+    past: Past | None = None
 
     def resolved(self, path: str) -> "tuple[ServiceOptions, str]":
         """Return the same service without its chroot, and a path of the chroot in it."""
@@ -100,6 +105,10 @@ class ServiceOptions:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Client]:
         """Open a session in this scope, and authenticate."""
+        if self.past is not None:
+            async with self.past() as client:
+                yield client
+            return
         async with contextlib.AsyncExitStack() as stack:
             with _tells_that_it_looks(self.hosts, self.session_timeout):
                 client = await stack.enter_async_context(
@@ -271,6 +280,21 @@ def client_command(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
     @service_options
     @functools.wraps(work)
     def command(*, service: ServiceOptions, **others: object) -> T:
+        return service.run(functools.partial(work, **others))
+
+    return command
+
+
+def past_command(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+    """Do the same, with --at for a moment of the past."""
+    # Imported here: most commands need nothing of it.
+    from paddock.cli.past.options import at_options
+
+    @at_options
+    @service_options
+    @functools.wraps(work)
+    def command(*, service: ServiceOptions, past: Past | None, **others: object) -> T:
+        service = dataclasses.replace(service, past=past)
         return service.run(functools.partial(work, **others))
 
     return command

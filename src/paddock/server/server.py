@@ -24,15 +24,21 @@ from paddock.server.connections.descriptors import within_descriptors
 from paddock.server.connections.last_replies import last_replies_taken
 from paddock.server.durability.backing import Backing
 from paddock.server.durability.own_log import OwnLog
+from paddock.server.durability.past_changes import HistoryPages
+from paddock.server.durability.past_state import PastState
 from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored
 from paddock.server.endpoints import Endpoints
+from paddock.server.journal.event_writer import EventWriter
+from paddock.server.journal.journal import Journal
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
 from paddock.server.sessions.reaper import Reaper
-from paddock.server.statistics import Statistics
+from paddock.server.statistics import Statistics, where
+from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
+from paddock.storage import events
 from paddock.storage.replay import Replay
 
 if TYPE_CHECKING:
@@ -54,6 +60,8 @@ class Server:
     is the clock by which work is shared out and the time of day is checked; the default is the
     loop's time, which on some loops stands still within a pass.
 
+    With `past` it serves that state, for reading only, and has no log.
+
     Where servers share a log in etcd, `lease_clock` is a clock that goes on while the machine
     sleeps, and `store` is the etcd; the default is the one of the configuration.
 
@@ -72,8 +80,10 @@ class Server:
         monotonic: Callable[[], float] | None = None,
         lease_clock: Callable[[], float] | None = None,
         store: Store | None = None,
+        past: StateMachine | None = None,
     ) -> None:
         self._config = config
+        self._past = past
         self._wall_clock_ms = wall_clock_ms
         self._monotonic = monotonic
         self._random_bytes = random_bytes
@@ -87,8 +97,10 @@ class Server:
         # Its log: one of its own, or one that it shares.
         self._backing: Backing | None = None
         self._audit: AuditLog | None = None
+        self._journal = Journal()
         self._core: Core | None = None
         self._snapshotter: Snapshotter | None = None
+        self._past_changes: HistoryPages | None = None
         self._reaper: Reaper | None = None
         self._endpoints = Endpoints(config, wall_clock_ms)
         # The supervisor hands the same one to each server that it runs.
@@ -161,6 +173,7 @@ class Server:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
+        self._journal.add(events.SERVER_STOPPING)
         if core.replica.is_dead():
             await self._stop_failed(core)
             return
@@ -179,13 +192,14 @@ class Server:
         drained = loop.time() - begun
         await backing.settle()
         for connection in list(core.connections):
-            connection.close()
+            connection.close(events.STOPPING)
         if self._snapshotter is not None:
             if backing.keeps_state():
                 await self._snapshotter.close()
             else:
                 await self._snapshotter.give_up()
         await last_replies_taken(core.admission)
+        self._journal.add(events.SERVER_STOPPED, seconds=loop.time() - begun)
         await self._close_all()
         shown = {"seconds": loop.time() - begun, "draining": drained}
         logger.info(
@@ -199,6 +213,8 @@ class Server:
         audit, self._audit = self._audit, None
         if audit is not None:
             audit.close()
+        self._journal.stop()
+        self._journal.close()
 
     async def _stop_failed(self, core: Core) -> None:
         """Release everything: there is nothing to answer, and no state to write."""
@@ -216,6 +232,7 @@ class Server:
             reason,
             extra={"reason": reason},
         )
+        self._journal.add(events.SERVER_FAILED, text=reason)
         if self._on_fatal is not None:
             self._on_fatal()
         core = self._core
@@ -225,7 +242,7 @@ class Server:
         core.is_open = False
         self._endpoints.refuse()
         for connection in list(core.connections):
-            connection.abort()
+            connection.abort(events.NOT_SERVING)
         if self._reaper is not None:
             self._reaper.stop()
 
@@ -264,6 +281,8 @@ class Server:
         host, port = self.address
         shown = {"host": host, "port": port, "seconds": loop.time() - begun}
         logger.info("ready: serving on %s:%d, %.2f s after the start", *shown.values(), extra=shown)
+        at = where(host, port)
+        self._journal.add(events.SERVER_STARTED, address=at, version=__version__, pid=os.getpid())
 
     async def _open_resources(self) -> Engine:
         """Open the ports, the data folder and the audit log.
@@ -286,6 +305,8 @@ class Server:
 
     def _choose_backing(self, engine: Engine) -> Backing:
         """Return the kind of log that the configuration asks for. Raises LogError."""
+        if self._past is not None:
+            return PastState(self._past)
         if self._config.shared_log is None:
             return OwnLog(self._config, engine)
         # Imported only where it is asked for, as is what speaks with etcd.
@@ -310,6 +331,17 @@ class Server:
         config, machine = self._config, replica.machine
         monotonic = self._monotonic or asyncio.get_running_loop().time
         clock = ServiceClock(self._wall_clock_ms, monotonic, machine.time_ms)
+        assert self._engine is not None
+        directory = self._engine.directory
+        if directory is not None and config.history_seconds:
+            writer = EventWriter(
+                directory.path / events.FOLDER,
+                clock.time_ms,
+                lambda: machine.zxid,
+                keep_ms=config.history_seconds * 1000,
+            )
+            writer.watch_stalls(monotonic, self._wall_clock_ms)
+            self._journal = replica.journal = writer
         proposer = Proposer(
             replica, backing.log, clock.time_ms, config.max_requests, config.max_request_bytes
         )
@@ -332,6 +364,9 @@ class Server:
             backing.lease,
         )
         backing.assemble(self._core, self._snapshotter)
+        if directory is not None and config.history_seconds:
+            self._past_changes = HistoryPages(directory.path)
+            self._core.feeds.past = self._past_changes
         return self._core
 
     def _audit_server(self, operation: str, result: str) -> None:
@@ -363,16 +398,21 @@ class Server:
     async def _close_all(self) -> None:
         if self._core is not None:
             self._core.feeds.stop()
+        if self._past_changes is not None:
+            await self._past_changes.close()
+            self._past_changes = None
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
         await self._endpoints.close()
         if self._backing is not None:
             await self._backing.close()
         # These wait for threads.
-        for kept in (self._audit, self._engine):
+        self._journal.stop()
+        for kept in (self._audit, self._journal, self._engine):
             if kept is not None:
                 await self._in_thread(kept.close)
         self._audit = self._engine = self._backing = None
+        self._journal = Journal()
 
 
 def _log_start(config: ServerConfig) -> None:

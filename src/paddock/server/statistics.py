@@ -145,5 +145,9 @@ class ConnectionReport(NamedTuple):
 
     def where(self) -> str:
         """Return the peer's address, as Java writes it."""
-        address = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{address}:{self.port}"
+        return where(self.address, self.port)
+
+
+def where(address: str, port: int) -> str:
+    """Return an address with its port."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

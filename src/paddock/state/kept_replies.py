@@ -19,7 +19,7 @@ client finds them after a restart, and on another server. The rules:
 * Where the chunks end is part of the state: what goes, goes everywhere with the same write.
 * Time plays no part: a session that does not write keeps what it has until it ends. Each reply
   takes 20 bytes beside its body, and each chunk about 150: 10,000 sessions with full windows take
-  about 320 MiB, 64 of them for bodies beyond their own.
+  about 300 MiB, 64 of them for bodies beyond their own.
 * All of this is state: another window, another end of a chunk or another bound needs new rules.
 """
 

@@ -453,6 +453,11 @@ class StateMachine:
         self._session_change = ended.changed(ENDED)
 
 
+def entry_name(operation: int) -> str:
+    """Return the name of an operation in the log, of a client or of a server."""
+    return _DECISIONS.get(operation) or name_of(operation)
+
+
 def session_body(timeout_ms: int, password: bytes, is_exact: bool = False) -> bytes:
     """Return the body of an entry that opens a session."""
     writer = BytesWriter()
@@ -482,7 +487,7 @@ def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
 
 
 def _fault(operation: int, problem: Exception) -> Fault:
-    name = _DECISIONS.get(operation) or name_of(operation)
+    name = entry_name(operation)
     return Fault(f"applying {name} failed and was undone: {problem!r}")
 
 

@@ -247,6 +247,18 @@ def restore(chunks: Iterable[bytes]) -> StateMachine:
     return machine
 
 
+def read_stamp(chunks: Iterable[bytes]) -> tuple[int, int]:
+    """Return the zxid and the time of the state that a snapshot holds. Raises SnapshotError."""
+    machine = StateMachine()
+    for chunk in chunks:
+        try:
+            _read_record(Reader(chunk), machine, machine.tree, {})
+        except DecodeError as error:
+            raise SnapshotError("the snapshot ends in its first record") from error
+        break
+    return machine.zxid, machine.time_ms
+
+
 def _read_record(
     reader: Reader, machine: StateMachine, tree: Tree, acls: dict[int, NodeACL]
 ) -> bool:

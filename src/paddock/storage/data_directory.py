@@ -51,7 +51,7 @@ _HARMLESS_PREFIXES: Final = (".", "zoo.cfg")
 # Our own files: the format may be missing or lost.
 _OURS: Final = frozenset(
     {
-        *("format.tmp", "lock", "control", "log", "log-moved", "snapshots", CACHE),
+        *("format.tmp", "lock", "control", "log", "log-moved", "snapshots", CACHE, "events"),
         *("exchange.tmp", "exchange-undone.tmp"),
     }
 )

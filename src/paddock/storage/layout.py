@@ -6,6 +6,7 @@ data/
   control      the control socket of that server
   log/         the segments of the log; a link, if it is on a disk of its own
   snapshots/   the snapshots
+  events/      what the server knew besides; see `paddock.storage.events`
 """
 
 from __future__ import annotations

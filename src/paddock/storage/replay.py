@@ -11,7 +11,7 @@ A server does so while it serves and when it starts; `load` and `fsck` do it wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record
@@ -61,8 +61,8 @@ class OtherStateError(LogCorruptError):
 class Replay:
     """A state on its way along the log.
 
-    A batch is applied at once with `apply`; or it is taken apart with `open`, and the caller
-    applies its entries and moves `index`.
+    A batch is applied at once with `apply`; or it is taken apart with `each`, and the caller
+    applies its entries; or with `open`, and the caller moves `index` as well.
     """
 
     def __init__(self, machine: StateMachine, index: int) -> None:
@@ -104,6 +104,14 @@ class Replay:
                 " more memory; or write a copy without this record and all that came behind it:"
                 f" paddock fsck DATA --repair COPY --before {record.index}"
             )
+
+    def each(self, record: Record) -> Iterator[Entry]:
+        """Yield the entries of the next batch, each to be applied before the next one is asked."""
+        entries = self.open(record)
+        yield from entries
+        self.index = record.index
+        self.entries += len(entries)
+        self.size_bytes += len(record.payload)
 
     def open(self, record: Record) -> list[Entry]:
         """Decode the next batch and compare its digest. Raises LogCorruptError."""

@@ -41,6 +41,9 @@ class Gap:
     first: int
     last: int | None
     reason: str
+    # Whether the segment is whole and ends before them, and the next one begins behind them. In a
+    # log that is damage as well; a history may have left them out.
+    is_left_out: bool = False
 
     def is_within(self, index: int) -> bool:
         """Return whether a snapshot at this index holds all missing records."""
@@ -122,7 +125,8 @@ def _scan_segment(path: Path, first_index: int, end: int | None) -> Iterator[Ite
         missing = reader.next_index - 1 if goes_on else last
         if end is None and tail is Tail.LAST_DAMAGED:
             missing = first
-        yield Gap(path, offset, first, missing, reason)
+        is_left_out = end is not None and tail is Tail.CLEAN
+        yield Gap(path, offset, first, missing, reason, is_left_out)
         if not goes_on:
             break
     yield Segment(path, size_bytes, count, first_index, last_index)

@@ -32,6 +32,7 @@ from typing import IO, Final
 
 from paddock.log.file.disk import Disk, remove_file
 from paddock.log.interface import LogCorruptError, LogError
+from paddock.storage.retention import Retention, StoredSnapshot
 
 _MAGIC: Final = b"PADSNAP\x01"
 _BEGINNING: Final = struct.Struct(">8sQ")
@@ -188,6 +189,10 @@ class SnapshotStore:
         """Where the snapshots are."""
         return self._folder
 
+    def has(self, index: int) -> bool:
+        """Return whether there is a snapshot at this index."""
+        return self._path(index).exists()
+
     def begin(self, index: int) -> SnapshotWriter:
         """Begin a snapshot of the state after the log's record `index`."""
         self._damaged.discard(index)
@@ -221,29 +226,37 @@ class SnapshotStore:
         except OSError as error:
             raise LogError(f"{self._folder}: snapshots cannot be set aside: {error}") from error
 
-    def purge(self, keep: int) -> int:
+    def purge(self, keep: int, history: Retention | None = None) -> int:
         """Remove all but the newest `keep` snapshots; return up to where the log may be purged.
 
         That is the index of the oldest one kept: each can be started from. With fewer than `keep`
-        snapshots, the log is needed from its beginning, and 0 is returned.
+        snapshots, the log is needed from its beginning, and 0 is returned. Older ones that history
+        needs are kept as well.
         """
         assert keep > 0
-        indices = [index for index, _ in snapshot_files(self._folder)]
-        whole = [index for index in indices if index not in self._damaged]
+        files = snapshot_files(self._folder)
+        whole = [(index, path) for index, path in files if index not in self._damaged]
         if len(whole) < keep:
             return 0
-        oldest_kept = whole[-keep]
+        oldest_kept = whole[-keep][0]
         try:
+            if history is not None:
+                oldest_kept = history.oldest_kept([_stored(*one) for one in whole], oldest_kept)
             self._disk.sync_folder(self._folder)
-            for index in indices:
+            for index, path in files:
                 if index < oldest_kept:
-                    remove_file(self._path(index), self._disk)
+                    remove_file(path, self._disk)
         except OSError as error:
             raise LogError(f"{self._folder}: old snapshots cannot be removed: {error}") from error
         return oldest_kept
 
     def _path(self, index: int) -> Path:
         return self._folder / snapshot_name(index)
+
+
+def _stored(index: int, path: Path) -> StoredSnapshot:
+    status = path.stat()
+    return StoredSnapshot(index, status.st_mtime, status.st_size)
 
 
 class SnapshotDamagedError(Exception):

@@ -70,8 +70,8 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
     Raises UpgradeError.
     """
     reading = Reading()
-    snapshots = _find(data, _SNAPSHOT_NAME)
-    logs = _find(data if log is None else log, _LOG_NAME)
+    snapshots = find_snapshots(data)
+    logs = find_logs(data if log is None else log)
     if not snapshots and not logs:
         raise UpgradeError(f"{data / 'version-2'}: there is neither a snapshot nor a log in it")
     if not logs and log is None:
@@ -79,7 +79,7 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
             f"{data / 'version-2'}: there is no transaction log in it; name the dataLogDir of the"
             " zoo.cfg with --log-dir, or this folder itself if there really is none"
         )
-    if log is not None and log.resolve() != data.resolve() and _find(data, _LOG_NAME):
+    if log is not None and log.resolve() != data.resolve() and find_logs(data):
         reading.warnings.append(
             f"{data / 'version-2'}: the transaction logs in it are not read, but those in {log}"
         )
@@ -96,8 +96,18 @@ def read_service(data: Path, log: Path | None) -> tuple[StateMachine, Reading]:
             reading.warnings.append(
                 "the nodes do not have the digest that Apache ZooKeeper wrote for them"
             )
-    _finish(state, reading)
-    return _machine(state), reading
+    finish(state, reading)
+    return machine_of(state), reading
+
+
+def find_snapshots(folder: Path) -> list[tuple[int, Path]]:
+    """Find the snapshots of a server, with the zxids in their names, ascending."""
+    return _find(folder, _SNAPSHOT_NAME)
+
+
+def find_logs(folder: Path) -> list[tuple[int, Path]]:
+    """Find the files of its transaction log, with the first zxid of each, ascending."""
+    return _find(folder, _LOG_NAME)
 
 
 def _find(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
@@ -144,11 +154,11 @@ def _replay(state: ApacheState, logs: list[tuple[int, Path]], reading: Reading) 
         read = ReadLog(path)
         reading.logs.append(read)
         file = TransactionLog(path)
-        for offset, transaction in _transactions(file):
+        for offset, transaction in transactions(file):
             if not has_begun and transaction.zxid <= state.zxid:
                 continue
             has_begun = True
-            if not _follows(transaction.zxid, state.zxid, reading):
+            if not follows(transaction.zxid, state.zxid, reading.snapshot is None):
                 raise DamagedFileError(path, offset, _gap(transaction.zxid, state.zxid, reading))
             state.apply(transaction)
             read.transactions += 1
@@ -159,7 +169,8 @@ def _replay(state: ApacheState, logs: list[tuple[int, Path]], reading: Reading) 
         reading.warnings.append(torn)
 
 
-def _transactions(file: TransactionLog) -> Iterator[tuple[int, Transaction]]:
+def transactions(file: TransactionLog) -> Iterator[tuple[int, Transaction]]:
+    """Yield the transactions of a file, each with its offset. Raises DamagedFileError."""
     for record in file.records():
         try:
             yield record.offset, decode(record.payload)
@@ -167,8 +178,9 @@ def _transactions(file: TransactionLog) -> Iterator[tuple[int, Transaction]]:
             raise DamagedFileError(file.path, record.offset, str(error)) from None
 
 
-def _follows(zxid: int, last: int, reading: Reading) -> bool:
-    if last == 0 and reading.snapshot is None:
+def follows(zxid: int, last: int, is_beginning: bool) -> bool:
+    """Return whether nothing is missing between two transactions; at the beginning, before one."""
+    if last == 0 and is_beginning:
         return zxid in _FIRST_ZXIDS
     is_first_of_epoch = zxid & 0xFFFF_FFFF == 1 and zxid >> 32 > last >> 32
     return zxid == last + 1 or is_first_of_epoch
@@ -187,7 +199,7 @@ def _gap(zxid: int, last: int, reading: Reading) -> str:
     return f"{missing}; {_WAY_OUT}"
 
 
-def _finish(state: ApacheState, reading: Reading) -> None:
+def finish(state: ApacheState, reading: Reading) -> None:
     """Do what an Apache server does after loading, and adapt the state to Paddock."""
     for owner in [one for one in state.ephemerals if one not in state.sessions]:
         converted = ttl_of_3_5_3(owner)
@@ -242,7 +254,8 @@ def _check_tree(state: ApacheState) -> None:
             )
 
 
-def _machine(state: ApacheState) -> StateMachine:
+def machine_of(state: ApacheState) -> StateMachine:
+    """Return the state as a server of Paddock has it."""
     tree = Tree()
     for path, node in state.nodes.items():
         if path:

@@ -319,7 +319,7 @@ def test_a_service_is_backed_up_while_it_runs_and_restored_under_a_new_name(
         assert one.call(rq.get_data("/kept")).data == b"data"
 
 
-def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, log: str) -> None:
+def test_a_cache_is_no_data_to_back_up_to_repair_or_to_replace(tmp_path: Path, log: str) -> None:
     cache, file = tmp_path / "cache", tmp_path / "file.tar"
     with member(log, "--data", str(cache)):
         pass
@@ -332,7 +332,22 @@ def test_a_cache_is_no_data_to_back_up_to_check_or_to_replace(tmp_path: Path, lo
     for command in commands:
         assert refusal(*command, status=1) == f"{says}name the log: etcd://…"
     # That takes no log.
-    assert refusal("fsck", cache, status=1).startswith(f"{says}paddock backup reads and checks")
+    said = refusal("fsck", cache, "--repair", tmp_path / "copy", status=1)
+    assert said.startswith(f"{says}paddock backup reads and checks")
+    # But history is checked.
+    first, *lines = success("fsck", cache).splitlines()
+    assert first == f"data folder {cache}, of a server that shares a log"
+    assert [line.split()[0] for line in lines] == ["snapshots", "recorded", "history", "fine"]
+    found = json.loads(success("fsck", cache, "--json"))
+    assert found["history"]["end"]["index"] == found["segments"][-1]["last_index"]
+    assert found["history"]["gaps"] == found["findings"] == []
+    # And goes into a backup, from the folder of one server.
+    past = tmp_path / "past.tar"
+    assert success("backup", log, past, "--history-from", cache).endswith(", and history\n")
+    assert "--history-from" in refusal("backup", log, past, "--history", "--overwrite", status=2)
+    assert "is not the data folder" in refusal(
+        *("backup", log, past, "--overwrite", "--history-from", tmp_path), status=1
+    )
 
 
 class Up:

@@ -17,10 +17,12 @@ from paddock.server.connections.connection import Connection
 from paddock.server.connections.core import Core
 from paddock.server.connections.request_handler import RequestHandler
 from paddock.server.connections.send_buffer import ConnectionWatcher
+from paddock.server.journal.journal import Journal
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import Statistics
+from paddock.state.access import Identities
 from paddock.state.entry import ATTACH, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.watches import Watches
@@ -276,6 +278,36 @@ class Harness(Assembly):
                 self.log.settle(outcome)
             await turn()
         await turn()
+
+
+class RecordedEvents(Journal):
+    """The events of a harness: kind, reason and details of each."""
+
+    def __init__(self, harness: Assembly) -> None:
+        self.taken: list[tuple[str, str, dict[str, object]]] = []
+        harness.replica.journal = self
+
+    def add(
+        self,
+        kind: str,
+        *,
+        session: int = 0,
+        address: str = "",
+        identities: Identities | None = None,
+        reason: str = "",
+        **details: object,
+    ) -> None:
+        about = {"session": session, "address": address, **details}
+        self.taken.append((kind, reason, {name: one for name, one in about.items() if one}))
+
+    def take(self) -> list[tuple[str, str]]:
+        """Take the kinds and reasons since the last call."""
+        taken, self.taken = self.taken, []
+        return [(kind, reason) for kind, reason, _ in taken]
+
+    def last(self, kind: str) -> dict[str, object]:
+        """Return the details of the last event of a kind."""
+        return [details for one, _, details in self.taken if one == kind][-1]
 
 
 class SlowHarness(Harness):

@@ -1,6 +1,7 @@
 """Snapshots: stored whole or not at all, verified before use, purged by count."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.log.interface import LogCorruptError, LogError
+from paddock.storage.retention import Retention
 from paddock.storage.snapshots import Snapshot, SnapshotStore
 from tests.unit.log.helpers import FailingDisk, flip
 
@@ -215,6 +217,24 @@ def test_purge_keeps_the_newest_and_tells_what_the_log_must_keep(tmp_path: Path)
     ]
     assert store.purge(keep=1) == 40
     assert whole(store).index == 40
+
+
+def test_purge_keeps_older_ones_that_history_needs(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    for number, index in enumerate((10, 20, 30, 40)):
+        store_snapshot(store, index, CHUNKS)
+        os.utime(path_of(tmp_path, index), (number * 100, number * 100))
+    log = tmp_path / "log"
+    log.mkdir()
+    # At 150 the newest was the one at 20; a day later it is not asked for any more.
+    history = Retention(150, 1 << 20, log, now=lambda: 300)
+    assert store.purge(1, history) == 20
+    assert not path_of(tmp_path, 10).exists()
+    assert path_of(tmp_path, 20).exists()
+    assert store.purge(3, Retention(150, 1 << 20, log, now=lambda: 90_000)) == 20
+    assert store.purge(1, Retention(150, 1, log, now=lambda: 300)) == 40
+    # Fewer than a start needs: everything stays.
+    assert store.purge(2, history) == 0
 
 
 def test_purge_that_is_interrupted_leaves_no_half_of_a_snapshot_under_its_name(

@@ -12,6 +12,7 @@ import click
 
 from paddock import __version__
 from paddock.cli.arguments import (
+    PATH,
     PATH_OR_DASH,
     check_is_folder,
     check_output_file,
@@ -22,8 +23,10 @@ from paddock.cli.output import CannotBeDone, counted, one_line
 from paddock.cli.service import run
 from paddock.log.file.disk import Disk
 from paddock.server.admin.control_socket import ControlError, ask
+from paddock.storage.data_directory import CACHE
 from paddock.storage.load import Loaded, load
 from paddock.storage.maintenance.backup import Manifest, write_backup
+from paddock.storage.maintenance.history_backup import history_files
 from paddock.storage.scan import user_of
 
 # How long a running server may take for a snapshot. Without one a backup takes longer, no more.
@@ -37,7 +40,22 @@ _SNAPSHOT_TIMEOUT = 600.0
     "--gzip", is_flag=True, help="Compress it, also if FILE does not end with .gz or .tgz."
 )
 @click.option("--overwrite", is_flag=True, help="Replace a FILE that exists.")
-def backup(data: Path | SharedLogOptions, file: Path, gzip: bool, overwrite: bool) -> None:
+@click.option("--history", is_flag=True, help="Include the history of the data folder.")
+@click.option(
+    "--history-from",
+    "server_data",
+    metavar="DATA",
+    type=PATH,
+    help="Where DATA is a log: include the history of this data folder, of one of its servers.",
+)
+def backup(
+    data: Path | SharedLogOptions,
+    file: Path,
+    gzip: bool,
+    overwrite: bool,
+    history: bool,
+    server_data: Path | None,
+) -> None:
     """Write a backup of a data folder to FILE, or to stdout if that is "-".
 
     A server may run on DATA and is not disturbed. The backup holds everything that was acknowledged
@@ -46,23 +64,47 @@ def backup(data: Path | SharedLogOptions, file: Path, gzip: bool, overwrite: boo
     """
     target = output_file(file)
     with one_line():
+        past = _history_folder(data, history, server_data)
         if isinstance(data, Path):
             _check_folder(data)
         if target is not None:
             check_output_file(target, overwrite)
             if isinstance(data, Path):
                 _check_not_in(target, data)
-        loaded = _load_folder(data) if isinstance(data, Path) else _load_service(data)
+        loaded = _load_folder(data) if isinstance(data, Path) else _load_service(data, past)
         if target is None:
-            manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()))
+            manifest = _write(sys.stdout.buffer, loaded, gzip, Path(tempfile.gettempdir()), past)
             sys.stdout.buffer.flush()
         else:
-            manifest = _write_file(target, loaded, gzip or target.suffix in (".gz", ".tgz"))
+            compress = gzip or target.suffix in (".gz", ".tgz")
+            manifest = _write_file(target, loaded, compress, past)
     click.echo(
         f"{target or 'stdout'}: record {manifest.index}, zxid 0x{manifest.zxid:x},"
-        f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}",
+        f" {counted(manifest.nodes, 'node')}, {counted(manifest.sessions, 'session')}"
+        + (", and history" if manifest.has_history else ""),
         err=target is None,
     )
+
+
+def _history_folder(
+    data: Path | SharedLogOptions, history: bool, server_data: Path | None
+) -> Path | None:
+    """Return the data folder whose history is to be included; None for none."""
+    if isinstance(data, Path):
+        if server_data is not None:
+            raise click.UsageError("--history-from is for a log; of a folder, take --history")
+        return data if history else None
+    if server_data is None:
+        if history:
+            raise click.UsageError(
+                "the history of servers that share a log is in their data folders: name one of them"
+                " with --history-from"
+            )
+        return None
+    check_is_folder(server_data)
+    if not (server_data / CACHE).is_dir():
+        raise CannotBeDone(f"{server_data}: is not the data folder of a server that shares a log")
+    return server_data
 
 
 def _check_folder(data: Path) -> None:
@@ -88,20 +130,26 @@ def _load_folder(data: Path) -> Loaded:
     return load(data)
 
 
-def _load_service(log: SharedLogOptions) -> Loaded:
-    """Return the state of a service as that of a single server: members are no part of it."""
+def _load_service(log: SharedLogOptions, past: Path | None) -> Loaded:
+    """Return the state of a service as that of a single server: members are no part of it.
+
+    `past` is the data folder of one of its servers, if that is wanted as well.
+    """
+    from paddock.storage.cluster.history import check_service
     from paddock.storage.cluster.shared_state import load_service
 
     async def work() -> Loaded:
         async with log.store() as store:
             state = await load_service(store, log.keys)
+        if past is not None:
+            check_service(past, state.head.service.id)
         state.machine.unshare()
         return Loaded(state.machine, state.head.index)
 
     return run(work)
 
 
-def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:
+def _write_file(file: Path, loaded: Loaded, compress: bool, past: Path | None) -> Manifest:
     """Write a file that appears under its name only when it is whole and synced."""
     folder = file.absolute().parent
     try:
@@ -111,7 +159,7 @@ def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:
         raise CannotBeDone(f"{file}: cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(opened, "wb") as stream:
-            manifest = _write(stream, loaded, compress, folder)
+            manifest = _write(stream, loaded, compress, folder, past)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, file)
@@ -123,7 +171,9 @@ def _write_file(file: Path, loaded: Loaded, compress: bool) -> Manifest:
     return manifest
 
 
-def _write(stream: IO[bytes], loaded: Loaded, compress: bool, near: Path) -> Manifest:
+def _write(
+    stream: IO[bytes], loaded: Loaded, compress: bool, near: Path, past: Path | None
+) -> Manifest:
     return write_backup(
         stream,
         loaded,
@@ -131,4 +181,5 @@ def _write(stream: IO[bytes], loaded: Loaded, compress: bool, near: Path) -> Man
         version=__version__,
         time_ms=time.time_ns() // 1_000_000,
         near=near,
+        history=() if past is None else history_files(past, loaded.index),
     )

@@ -44,7 +44,7 @@ _WORDS: Final = {
 _ZXID_MAX: Final = 2**63 - 1
 
 
-class Zxid(click.ParamType):
+class Zxid(click.ParamType[Any]):
     """A zxid, decimal or hexadecimal, or `now`."""
 
     name = "zxid"

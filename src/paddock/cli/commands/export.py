@@ -12,10 +12,12 @@ import click
 
 from paddock.cli.arguments import PATH_OR_DASH, check_output_file, output_file
 from paddock.cli.output import CannotBeDone, counted, is_watched, line_about, progress
-from paddock.cli.service import NODE_PATH, ServiceOptions, service_options
+from paddock.cli.past.options import at_options
+from paddock.cli.service import NODE_PATH, Past, ServiceOptions, service_options
 from paddock.cli.transfer.tree_reader import ReadOptions, TreeReader, watched
 from paddock.cli.transfer.writing import LineWriter, PartWriter, part_of, part_writer
 from paddock.client.client import Client
+from paddock.client.states import SessionState
 from paddock.errors import PaddockError, RequestError
 
 _ON: Final = "what was read is kept, and --resume goes on"
@@ -32,9 +34,11 @@ _ON: Final = "what was read is kept, and --resume goes on"
     "--skip-unreadable", is_flag=True, help="Leave out what we may not read, with all below it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Say what was done as JSON.")
+@at_options
 @service_options
 def export(
     service: ServiceOptions,
+    past: Past | None,
     path: str,
     file: Path,
     overwrite: bool,
@@ -50,7 +54,7 @@ def export(
     keeps for itself below /zookeeper, unless that is PATH. What is written meanwhile may be in the
     export or not; that something was is told.
     """
-    service, root = service.resolved(path)
+    service, root = dataclasses.replace(service, past=past).resolved(path)
     target = output_file(file)
     options = ReadOptions(
         acls=not no_acls, keeps_ephemerals=keep_ephemerals, skips_unreadable=skip_unreadable
@@ -90,8 +94,9 @@ async def _export(
     """Export a tree; return the fields of the summary."""
     reader = TreeReader(client, root, options)
     resumed = writer.nodes
-    # A server of an ensemble may be behind what others have written.
-    await client.sync(root)
+    if client.state is not SessionState.CONNECTED_READ_ONLY:
+        # A server of an ensemble may be behind what others have written.
+        await client.sync(root)
     async with watched(client, root) as changes:
         total = None
         if is_watched():

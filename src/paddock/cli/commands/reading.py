@@ -21,7 +21,7 @@ from paddock.cli.output import (
     stat_lines,
     tell_problem,
 )
-from paddock.cli.service import NODE_PATH, client_command
+from paddock.cli.service import NODE_PATH, past_command
 from paddock.client.client import Client
 from paddock.client.operations.walk import WalkedNode
 from paddock.errors import NoNodeError
@@ -50,7 +50,7 @@ def print_node(found: WalkedNode, name: str, is_long: bool, as_json: bool) -> No
 )
 @recursive_option(help="Everything below it, as whole paths.")
 @JSON_LINES
-@client_command
+@past_command
 async def ls(client: Client, path: str, is_long: bool, recursive: bool, as_json: bool) -> int:
     """List the children of a node by name, or with -R everything below it.
 
@@ -75,7 +75,7 @@ async def ls(client: Client, path: str, is_long: bool, recursive: bool, as_json:
 @click.argument("path", type=NODE_PATH)
 @click.option("--stat", "with_stat", is_flag=True, help="Behind the data, what is known of them.")
 @click.option("--json", "as_json", is_flag=True, help="Data and stat as JSON, for programs.")
-@client_command
+@past_command
 async def get(client: Client, path: str, with_stat: bool, as_json: bool) -> None:
     """Write the data of a node to stdout.
 
@@ -101,7 +101,7 @@ async def get(client: Client, path: str, with_stat: bool, as_json: bool) -> None
 @click.argument("path", type=NODE_PATH)
 @click.option("--acl", "with_acl", is_flag=True, help="Also say who may do what with it.")
 @click.option("--json", "as_json", is_flag=True, help="Say it in JSON, for programs.")
-@client_command
+@past_command
 async def stat(client: Client, path: str, with_acl: bool, as_json: bool) -> None:
     """Print the stat of a node: times, versions, size, owner.
 
@@ -130,7 +130,7 @@ async def stat(client: Client, path: str, with_acl: bool, as_json: bool) -> None
 )
 @click.option("--long", "-l", "is_long", is_flag=True, help="With sizes, versions and owners.")
 @click.option("--json", "as_json", is_flag=True, help="One nested JSON object, for programs.")
-@client_command
+@past_command
 async def tree(
     client: Client, path: str, depth: int | None, limit: int | None, is_long: bool, as_json: bool
 ) -> int:

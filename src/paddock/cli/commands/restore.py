@@ -116,13 +116,16 @@ def _tell(place: str, loaded: Loaded, manifest: Manifest, aside: str | None, as_
     zxid = loaded.machine.zxid
     if as_json:
         told = {"zxid": zxid, "nodes": manifest.nodes, "sessions": manifest.sessions}
-        click.echo(json.dumps({**told, "time_ms": manifest.time_ms, "aside": aside}))
+        told |= {"time_ms": manifest.time_ms, "has_history": manifest.has_history}
+        click.echo(json.dumps({**told, "aside": aside}))
         return
     when = datetime.fromtimestamp(manifest.time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     click.echo(
         f"{place}: restored the backup of {when}: {counted(manifest.nodes, 'node')},"
         f" {counted(manifest.sessions, 'session')}; it goes on at zxid 0x{zxid:x}"
     )
+    if manifest.has_history:
+        click.echo("the history in the backup is not restored: it can be read there")
     if aside is not None:
         click.echo(f"what was there before is in {aside}")
 

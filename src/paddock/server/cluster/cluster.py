@@ -1,7 +1,8 @@
 """A server as one of several: what it has that a server of its own has not.
 
 Its data folder is a cache: snapshots make the next start fast, and two of them are kept. Without a
-folder they are taken for etcd alone. A stop disconnects the clients in small groups, so that they
+folder they are taken for etcd alone. History is there as well: more snapshots, and the records that
+this server has applied. A stop disconnects the clients in small groups, so that they
 spread over the other servers, and then leaves the service.
 """
 
@@ -24,6 +25,7 @@ from paddock.server.cluster.former_boot import FormerBoot
 from paddock.server.cluster.laggards import Laggards
 from paddock.server.cluster.log_meter import LogMeter
 from paddock.server.cluster.membership import JoinRefusedError, Membership
+from paddock.server.cluster.recorder import Recorder
 from paddock.server.cluster.shared_settings import settings_text
 from paddock.server.cluster.startup import SharedStart
 from paddock.server.cluster.view import ServiceView
@@ -38,6 +40,7 @@ from paddock.server.replication.pacing import SHARED_BATCH_BYTES_MAX, Pacing
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
+from paddock.storage.events import STOPPING
 from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.snapshots import SnapshotStore
 
@@ -88,6 +91,8 @@ class Cluster(Backing):
         self._duty: Duty | None = None
         self._etcd: EtcdWatch | None = None
         self._snapshots: SnapshotStore | None = None
+        # What writes history; None if none is kept.
+        self._recorder: Recorder | None = None
 
     @property
     def lease(self) -> Lease:
@@ -105,6 +110,9 @@ class Cluster(Backing):
 
     async def load(self, make_replica: Callable[[Replay], Replica]) -> tuple[Restored, Replica]:
         self._snapshots = cache = self._engine.open_cache()
+        history = self._engine.open_history()
+        if history is not None:
+            self._recorder = Recorder(history)
         self._start = SharedStart(
             self._store,
             self._keys,
@@ -113,6 +121,7 @@ class Cluster(Backing):
             make_replica,
             cache,
             StartCalls(self._url),
+            self._recorder,
         )
         replica, self._records = await self._start.load()
         return Restored(replica.replay, replica.replay.index, replica.machine.zxid), replica
@@ -124,16 +133,22 @@ class Cluster(Backing):
     def snapshotter(self, replica: Replica, restored: Restored) -> Snapshotter:
         config, is_kept = self._config, self._engine.keeps_snapshots()
         assert self._snapshots is not None
-        return Snapshotter(
+        recorder = self._recorder
+        snapshotter = Snapshotter(
             replica,
-            None,
+            None if recorder is None else recorder.files,
             self._snapshots,
             config.snapshot_every if is_kept else _NEVER,
             _CACHED_SNAPSHOTS,
             restored,
             config.snapshot_every_kib << 10 if is_kept else 0,
             self._random_bytes(1)[0] / 256,
+            None if recorder is None else recorder.files.retention(config.history_seconds),
         )
+        if recorder is not None and not self._snapshots.has(restored.index):
+            # The state came from etcd. History can be read from the first snapshot on.
+            snapshotter.wants_one = True
+        return snapshotter
 
     def assemble(self, core: Core, snapshotter: Snapshotter | None) -> None:
         core.is_open = False
@@ -150,7 +165,7 @@ class Cluster(Backing):
             version=__version__,
             settings=settings_text(self._config),
         )
-        membership.on_boot = self._former.write
+        membership.on_admitted = self._former.write
         membership.on_refused = self._fail
         assert self._snapshots is not None
         meter = LogMeter(core.replica)
@@ -199,11 +214,7 @@ class Cluster(Backing):
 
     async def open(self) -> None:
         """Become a member. Raises LogError if the service does not take us in."""
-        roster = self.membership.roster
-        former = self._former.read()
-        # If neither is a member, the later one may become one before we do.
-        present = [boot for boot in former if boot in roster.members]
-        await self.membership.join((present or former or [b""])[0])
+        await self.membership.join(self._former.read())
         assert self._core is not None
         self._core.is_open = True
 
@@ -235,6 +246,8 @@ class Cluster(Backing):
             self._membership.stop()
         if self._start is not None:
             await self._start.log.close()
+        if self._recorder is not None:
+            await self._recorder.close()
         await self._store.close()
         if self.has_wrong_state and self._snapshots is not None:
             self._snapshots.set_aside()
@@ -245,7 +258,7 @@ class Cluster(Backing):
         if self._lease.is_over():
             # Clients that only read, if any.
             for connection in connections:
-                connection.close()
+                connection.close(STOPPING)
             return
         group = max(_GROUP_MIN, -(-len(connections) // _GROUPS_MAX))
         for start in range(0, len(connections), group):
@@ -257,7 +270,7 @@ class Cluster(Backing):
                     break
                 await asyncio.sleep(_LOOK_PAUSE)
             for connection in some:
-                connection.close()
+                connection.close(STOPPING)
             await asyncio.sleep(_GROUP_PAUSE)
 
     async def _leave(self) -> None:

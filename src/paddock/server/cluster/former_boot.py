@@ -4,8 +4,9 @@ A server that was killed is still a member until it is deposed. Its successor re
 if the former one can surely not speak any more: the data folder is claimed by one process at a
 time, and is the same one, not a copy, here or on another machine.
 
-A boot is written down before its JOIN is sent, with the one that it is to replace: until the JOIN
-is applied, that one is the member.
+A boot is written down when it is a member, by a JOIN that came out of the log as it was proposed.
+Not before: a clone of this machine may have drawn the same name and be the member under it, and it
+may speak. If the process ends just before, its boot is found by nobody, and is deposed in time.
 """
 
 from __future__ import annotations
@@ -44,24 +45,23 @@ class FormerBoot:
             # A copy has another number in the file system.
             self._machine += b"-%d" % folder.stat().st_ino
 
-    def read(self) -> list[bytes]:
-        """Return the former boots, the last one first; none if they may still speak."""
+    def read(self) -> bytes:
+        """Return the former boot; empty if there is none, or if it may still speak."""
         if self._path is None or not self._machine:
-            return []
+            return b""
         try:
-            *boots, machine = self._path.read_bytes().split()
-            found = [bytes.fromhex(boot.decode("ascii")) for boot in boots]
+            boot, machine = self._path.read_bytes().split()
+            found = bytes.fromhex(boot.decode("ascii"))
         except (OSError, ValueError):
-            return []
-        return found if machine == self._machine else []
+            return b""
+        return found if machine == self._machine else b""
 
-    def write(self, boot: bytes, replaces: bytes = b"") -> None:
-        """Write down the boot that begins, and the one that it replaces."""
+    def write(self, boot: bytes) -> None:
+        """Write down a boot that is a member."""
         if self._path is not None:
-            words = [boot.hex().encode(), replaces.hex().encode(), self._machine]
             # Without it a successor waits until the boot is deposed.
             with contextlib.suppress(OSError):
-                write_file(self._path, b" ".join(words) + b"\n", Disk())
+                write_file(self._path, boot.hex().encode() + b" " + self._machine + b"\n", Disk())
 
     def clear(self) -> None:
         """Forget the boot: it has left."""

@@ -42,6 +42,7 @@ from paddock.state.roster import (
     RosterChange,
 )
 from paddock.state.roster_bodies import JoinRequest
+from paddock.storage import events
 
 logger: Final = logging.getLogger(__name__)
 
@@ -50,6 +51,12 @@ logger: Final = logging.getLogger(__name__)
 _LOOK: Final = 1 / 16
 _RENEWAL: Final = 1 / 4 - _LOOK
 _SIGN_OF_LIFE: Final = 1 / 2
+
+_EVENTS: Final = {
+    JOINED: events.MEMBER_JOINED,
+    LEFT: events.MEMBER_LEFT,
+    DEPOSED: events.MEMBER_DEPOSED,
+}
 
 
 class JoinRefusedError(LogError):
@@ -73,14 +80,14 @@ class Membership:
         version: str,
         settings: str = "",
     ) -> None:
-        # Called with the boot that begins, and the one that it replaces, before it is sent: one of
-        # the two is a member when its successor starts.
-        self.on_boot: Callable[[bytes, bytes], None] | None = None
+        # Called with our boot when it has become a member.
+        self.on_admitted: Callable[[bytes], None] | None = None
         # Called when the service does not take us in again.
         self.on_refused: Callable[[LogError], None] | None = None
         # Called regularly while we are a member.
         self.on_look: Callable[[], None] | None = None
         self._core = core
+        self._journal = core.replica.journal
         self._records = records
         self._lease = records.lease
         self._log = log
@@ -107,7 +114,9 @@ class Membership:
         self.clocks = Clocks(
             self.roster, self._lease, core.wall_clock_ms, self._propose, self.announcer.name
         )
-        self.silence = Silence(self.roster, self._lease, self._propose, self.announcer.name)
+        self.silence = Silence(
+            self.roster, self._lease, self._propose, self.announcer.name, self._journal
+        )
         assert core.proposer.pacing is not None
         self.disputes = Disputes(
             self.roster,
@@ -188,6 +197,11 @@ class Membership:
             self.clocks.stated(change)
         if kind == CLOCK_STATED:
             return
+        if kind == JOINED and is_ours:
+            self._journal.server = change.number
+        if kind in _EVENTS:
+            heir = change.heir or None
+            self._journal.add(_EVENTS[kind], member=change.number, heir=heir, text=change.reason)
         if kind == JOINED:
             # Its JOIN is its first batch: when that came out of the log, it was no member yet.
             self.silence.heard(change.boot)
@@ -214,6 +228,8 @@ class Membership:
         self.clocks.joined()
         self.disputes.joined(change.boot)
         self._core.lifecycle.adopt(change.number)
+        if self.on_admitted is not None:
+            self.on_admitted(change.boot)
         self._settle(None)
 
     def _note_duty(self) -> None:
@@ -291,7 +307,7 @@ class Membership:
         self._core.proposer.abandon()
         # Nothing more of this state is told: it may be wrong, or that of another history.
         self._core.is_read_only = False
-        self._abort_connections()
+        self._abort_connections(events.NOT_SERVING)
         self._settle(error)
 
     async def _begin_boot(self, replaces: bytes) -> bool:
@@ -301,8 +317,6 @@ class Membership:
         """
         core, records = self._core, self._records
         self._boot = boot = new_boot(self.roster, self._random_bytes)
-        if self.on_boot is not None:
-            self.on_boot(boot, replaces)
         self.number = 0
         # The boot before may have ended while we joined: its sessions are with others.
         core.lifecycle.release()
@@ -365,6 +379,7 @@ class Membership:
             reason,
             extra={"member": self.number, "reason": reason},
         )
+        self._journal.add(events.OUT_OF_SERVICE, text=reason, connections=len(core.connections))
         self._lost_at = self._lease.now()
         core.is_open = False
         self._lease.end()
@@ -372,7 +387,7 @@ class Membership:
         self._records.boot = b""
         self.disputes.suspend()
         self._log.withdraw()
-        self._abort_connections()
+        self._abort_connections(events.NOT_SERVING)
         core.proposer.abandon()
         core.lifecycle.release()
         # Not for good: the state may be wrong, or that of another history.
@@ -391,7 +406,7 @@ class Membership:
         finally:
             self._return = None
         core.is_read_only = False
-        self._abort_connections()
+        self._abort_connections(events.SERVING_AGAIN)
         core.is_open = not self._stopping
         seconds = self._lease.now() - self._lost_at
         logger.warning(
@@ -400,7 +415,8 @@ class Membership:
             self.announcer.name(self.number),
             extra={"member": self.number, "seconds": seconds},
         )
+        self._journal.add(events.IN_SERVICE, seconds=seconds)
 
-    def _abort_connections(self) -> None:
+    def _abort_connections(self, reason: str) -> None:
         for connection in list(self._core.connections):
-            connection.abort()
+            connection.abort(reason)

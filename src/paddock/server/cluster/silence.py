@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.server.cluster.shared_settings import lease_seconds
+from paddock.server.journal.journal import Journal
 from paddock.server.replication.lease import Lease
 from paddock.state.entry import DEPOSE, Entry
 from paddock.state.roster import Member, Roster
 from paddock.state.roster_bodies import DeposeRequest
+from paddock.storage.events import MEMBER_SILENT
 
 logger: Final = logging.getLogger(__name__)
 
@@ -32,11 +34,13 @@ class Silence:
         lease: Lease,
         propose: Callable[[Entry], None],
         name: Callable[[int], str],
+        journal: Journal,
     ) -> None:
         self._roster = roster
         self._lease = lease
         self._propose = propose
         self._name = name
+        self._journal = journal
         self._joined_at = 0.0
         # When each member's last batch came, and when we last proposed to depose one.
         self._heard: dict[bytes, float] = {}
@@ -76,6 +80,7 @@ class Silence:
                     silent,
                     extra={"member": member.number, "seconds": silent},
                 )
+                self._journal.add(MEMBER_SILENT, member=member.number, seconds=silent)
                 body = DeposeRequest(member.boot, member.last_index).encode()
                 self._propose(Entry(DEPOSE, body))
 

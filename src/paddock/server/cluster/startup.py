@@ -30,6 +30,7 @@ from paddock.log.etcd.service import find_or_create_service, find_service
 from paddock.log.etcd.snapshots import download
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, TrimmedError
+from paddock.server.cluster.recorder import Recorder
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.shared_records import SharedRecords
@@ -57,6 +58,7 @@ class SharedStart:
         make_replica: Callable[[Replay], Replica],
         cache: SnapshotStore,
         calls: Calls = UNPACED,
+        recorder: Recorder | None = None,
     ) -> None:
         self.store = store
         self.keys = keys
@@ -67,6 +69,8 @@ class SharedStart:
         self._cache = cache
         # How etcd is asked first.
         self._calls = calls
+        # What writes history; None if nothing does.
+        self._recorder = recorder
 
     async def load(self) -> tuple[Replica, SharedRecords]:
         """Return a replica that follows the log, and has all that was committed before the call.
@@ -87,6 +91,8 @@ class SharedStart:
             logger.info("the snapshot in the data folder is not used: %s", error)
             return await self._load_stored(service.id)
         except OtherHistoryError:
+            # Nothing of this log follows what was written down, if it is to be followed at all.
+            recorder, self._recorder = self._recorder, None
             replica, records = await self._load_stored(service.id)
             if epoch_of(replica.machine.zxid) <= epoch_of(cached.zxid):
                 raise
@@ -94,6 +100,9 @@ class SharedStart:
             # Their indices may be above those of the log as it is now. A purge would take them for
             # newer than each snapshot to come.
             self._cache.set_aside()
+            if recorder is not None:
+                recorder.set_aside()
+                records.on_record = recorder.take
             return replica, records
 
     async def _load_stored(self, service: bytes) -> tuple[Replica, SharedRecords]:
@@ -111,6 +120,9 @@ class SharedStart:
         replica = self._make_replica(Replay(machine, roster.index))
         records = SharedRecords(replica, roster, self._lease)
         replica.sharing = records
+        if self._recorder is not None:
+            self._recorder.follow(roster.service)
+            records.on_record = self._recorder.take
         # A server that has not started yet does not end: its start fails, and says why.
         failures: list[str] = []
         on_fatal, replica.on_fatal = replica.on_fatal, failures.append

@@ -15,6 +15,7 @@ from paddock.server.config.log_url import ADVERTISED, LOG_URL, LogUrl
 from paddock.server.config.parsers import (
     BYTES,
     COUNT,
+    DURATION_OR_OFF,
     FILE,
     FOLDER,
     HOST,
@@ -22,6 +23,7 @@ from paddock.server.config.parsers import (
     MILLISECONDS,
     ONLY_FALSE,
     PORT,
+    SIZE,
     SWITCH,
     USER_AND_DIGEST,
     count,
@@ -158,6 +160,23 @@ class ServerConfig:
         "autopurge.purgeInterval",
         count("hours, 0 for never", "HOURS"),
         "0 never purges; any other number purges after each snapshot.",
+    )
+    # 0 is off. Upstream has no history.
+    history_seconds: int = setting(
+        86_400,
+        "paddock.history",
+        DURATION_OR_OFF,
+        "How far back the state can be rebuilt: a purge leaves the snapshots and the log that this"
+        " takes. off: what a start needs, and no more.",
+        name="history",
+        default_text="1d",
+    )
+    history_bytes: int = setting(
+        1 << 30,
+        "paddock.historyBytes",
+        SIZE,
+        "How large that may become beside what a start needs; the oldest goes first.",
+        default_text="1GiB",
     )
 
     # None is a log of this server's own.

@@ -130,6 +130,29 @@ def _java_integer(given: str, high: int = INT32_MAX) -> int:
     return _within(int(match[match.lastindex], (16, 8, 10)[match.lastindex - 1]), 1, high)
 
 
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_POWERS: Final = ("k", "m", "g", "t")
+
+
+def _duration_or_off(given: str) -> int:
+    """Read a duration as seconds; 0 for `off`."""
+    if given.lower() == "off":
+        return 0
+    match = re.fullmatch(r"([0-9]+)\s*([smhdw]?)", given.lower())
+    if match is None:
+        raise ValueError(given)
+    return _within(int(match[1]) * _SECONDS[match[2]], 0)
+
+
+def _size(given: str) -> int:
+    """Read a number of bytes, with or without a unit: of 1000 (10GB), or of 1024 (1GiB)."""
+    match = re.fullmatch(r"([0-9]+)\s*([kmgt])(i?)b", given.lower())
+    if match is None:
+        return _java_integer(given, 2**63 - 1)
+    unit = (1024 if match[3] else 1000) ** (_POWERS.index(match[2]) + 1)
+    return _within(int(match[1]) * unit, 1, 2**63 - 1)
+
+
 def _boolean(given: str, pattern: str = "true|false") -> bool:
     return _matching(pattern, given.lower()) == "true"
 
@@ -161,6 +184,10 @@ BYTES: Final = Parser(_java_integer, "a number of bytes, 1 or more, decimal or a
 MANY_BYTES: Final = Parser(
     lambda given: _java_integer(given, 2**63 - 1), BYTES.expected, BYTES.metavar
 )
+DURATION_OR_OFF: Final = Parser(
+    _duration_or_off, "a duration, such as 90m, 12h or 7d, or off", "DURATION"
+)
+SIZE: Final = Parser(_size, "a number of bytes, 1 or more, such as 500MB or 10GiB", "SIZE")
 HOST: Final = text("a name or an address", "HOST")
 PORT: Final = number("a port, 0 to 65535", "PORT", 0, 65535)
 FOLDER: Final = Parser(_path, "a folder", "DIR")

@@ -17,6 +17,7 @@ from paddock.server.connections.send_buffer import Backlog
 from paddock.server.replication.proposer import Proposer
 from paddock.server.sessions.tracker import AttachedConnection
 from paddock.server.statistics import ConnectionReport, Statistics
+from paddock.storage.events import TOO_MANY
 
 logger: Final = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ logger: Final = logging.getLogger(__name__)
 class AdmittedConnection(AttachedConnection, Protocol):
     """A connection, with or without a session, for limits and reports."""
 
-    def abort(self) -> None:
+    def abort(self, reason: str) -> None:
         """Close at once; what has not been sent is lost."""
 
     def drop(self) -> None:
@@ -90,7 +91,7 @@ class Admission:
                 return self._refuse(
                     address, self._sockets, "refused a connection from %s: %d are open"
                 )
-            oldest.abort()
+            oldest.abort(TOO_MANY)
         self._by_address[address] = self._by_address.get(address, 0) + 1
         self._sockets += 1
         return True

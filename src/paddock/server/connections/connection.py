@@ -15,10 +15,12 @@ from librt.strings import read_i32_be
 
 from paddock.protocol.framing import FrameBuffer
 from paddock.server.connections.core import Core
+from paddock.server.connections.ending import loss, record_end
 from paddock.server.connections.handshake import Handshake, read_request
 from paddock.server.connections.paced_writer import PacedWriter
 from paddock.server.connections.request_handler import CLOSED, CLOSING, NEW, OPEN, RequestHandler
-from paddock.server.statistics import ConnectionReport
+from paddock.server.statistics import ConnectionReport, where
+from paddock.storage import events
 
 logger: Final = logging.getLogger(__name__)
 
@@ -72,10 +74,14 @@ class Connection:
         self._is_admitted = self._core.admission.admit(self, address)
         if not self._is_admitted:
             made.abort()
+            self._core.replica.journal.add(
+                events.HANDSHAKE_FAILED, address=where(address, self._port), reason=events.TOO_MANY
+            )
             return
         tls = made.get_extra_info("ssl_object")
         self._is_tls = tls is not None
         self.handler = RequestHandler(self._core, self, address, tls)
+        self.handler.where = where(address, self._port)
         self.handler.tally.established_ms = self._core.wall_clock_ms()
         self._buffer = self.handler.buffer
         self._buffer.transport = made
@@ -115,7 +121,7 @@ class Connection:
             self._count_partial()
         if self._frames.error is not None and handler.stage != CLOSED:
             self._warn("%s; closing it", self._frames.error)
-            self.close()
+            self.close(events.TOO_LARGE)
         handler.flush()
 
     def eof_received(self) -> bool:
@@ -134,7 +140,8 @@ class Connection:
         self._cancel_deadline()
         if self.handler.stage in (OPEN, CLOSING):
             self._log_lost(error)
-        self._leave()
+        # A peer that goes without a word was a probe.
+        self._leave("" if self.handler.stage == NEW else loss(self._core, error))
         self._core.slow_peers.remove(self)
         self._core.admission.release(self.handler.address)
 
@@ -160,13 +167,13 @@ class Connection:
 
     # Called by the rest of the server.
 
-    def close(self) -> None:
-        self._leave()
+    def close(self, reason: str) -> None:
+        self._leave(reason)
         self._buffer.is_last = True
         self._core.replica.mark_dirty(self.handler)
 
-    def abort(self) -> None:
-        self._leave()
+    def abort(self, reason: str) -> None:
+        self._leave(reason)
         self._buffer.abort()
 
     def drop(self) -> None:
@@ -174,11 +181,11 @@ class Connection:
             "session 0x%x does not read what it asks for; dropping it", self.handler.watcher.session
         )
         self._buffer.give_up()
-        self.abort()
+        self.abort(events.NOT_READING)
 
     def shed(self) -> None:
         self._warn("too many large requests at a time; closing it")
-        self.close()
+        self.close(events.OVERLOAD)
 
     def hold(self) -> None:
         self.handler.suspend()
@@ -189,7 +196,7 @@ class Connection:
     def session_ended(self) -> None:
         if self.handler.stage != CLOSED:
             self.handler.refuse_held()
-            self.close()
+            self.close(events.EXPIRED)
 
     def is_lagging(self) -> bool:
         return self._buffer.is_lagging()
@@ -248,7 +255,7 @@ class Connection:
         except Exception:
             # As the transport does for what is served at once.
             logger.exception("%s: not served any more", self.handler.address)
-            self.abort()
+            self.abort(events.FAULT)
         self.handler.regulate()
 
     def _postpone(self, data: bytes) -> None:
@@ -274,7 +281,7 @@ class Connection:
         transport = self._buffer.transport
         assert transport is not None
         statistics.packets_sent += 1
-        self._leave()
+        self._leave("")
         # A server that is out of service is asked all the more.
         self._buffer.lease = None
         # It may take as long as the peer goes on taking it.
@@ -296,7 +303,7 @@ class Connection:
         if announced <= _HANDSHAKE_BYTES_MAX:
             return True
         self._warn("handshake of %d bytes announced; closing it", announced)
-        self.close()
+        self.close(events.PROTOCOL_ERROR)
         self.handler.flush()
         return False
 
@@ -306,7 +313,7 @@ class Connection:
         self._cancel_deadline()
         request = read_request(frame, self.handler.address)
         if request is None:
-            self.close()
+            self.close(events.PROTOCOL_ERROR)
         else:
             Handshake(self._core, self, self.handler, request).begin()
 
@@ -319,10 +326,16 @@ class Connection:
 
     # The end.
 
-    def _leave(self) -> None:
-        """Serve nothing more; the transport stays open until what was answered is sent."""
-        if self.handler.stage != CLOSED and self._buffer.transport is not None:
-            self._abort_after(_GOODBYE_TIMEOUT)
+    def _leave(self, reason: str) -> None:
+        """Serve nothing more; the transport stays open until what was answered is sent.
+
+        Without a reason the end is no event.
+        """
+        if self.handler.stage != CLOSED:
+            if reason:
+                record_end(self._core, self.handler, reason)
+            if self._buffer.transport is not None:
+                self._abort_after(_GOODBYE_TIMEOUT)
         self.handler.close()
         self._partial = 0
         self._core.forget(self, self.handler.watcher)
@@ -345,7 +358,7 @@ class Connection:
         else:
             reason = "did not take the last of what it was sent in time"
         logger.info("%s: %s; closing it", address, reason, extra={"address": address})
-        self.abort()
+        self.abort(events.TIMEOUT)
 
     def _log_lost(self, error: Exception | None) -> None:
         """Log why a session has lost its connection, if that was not our doing."""

@@ -78,7 +78,11 @@ class Core:
             | (CERTIFICATES if config.speaks_tls() else 0)
         )
         self.lifecycle = SessionLifecycle(
-            replica, proposer, config.tick_time_ms / 1000, self.flags, is_shared=lease is not None
+            replica,
+            proposer,
+            config.tick_time_ms / 1000,
+            self.flags,
+            None if lease is None else lease.seconds,
         )
         self.tracker = self.lifecycle.tracker
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)

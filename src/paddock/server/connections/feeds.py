@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -38,8 +38,8 @@ from paddock.protocol.changes import (
 )
 from paddock.protocol.jute import Reader
 from paddock.server.replication.replica import Replica
-from paddock.state.access import Identities, NodeACL
-from paddock.state.feeds import ChangeRing, Feed, may_see
+from paddock.state.access import Identities
+from paddock.state.feeds import ChangeRing, Feed
 from paddock.state.operations import Change
 from paddock.state.watcher import Watcher
 
@@ -82,15 +82,15 @@ class PastChanges(Protocol):
         since: int,
         up_to: int,
         limit_bytes: int,
-        may_read: Callable[[NodeACL], bool],
+        identities: Identities,
     ) -> Awaitable[PastPage]:
         """Read the changes at and below a path with since < zxid <= up_to, in their order.
 
         Whole transactions: up to `limit_bytes`, or one that is larger. `until` of the page is the
-        last zxid that was looked at, `up_to` if nothing is left; it is above `since`. What
-        `may_read` does not accept, by the ACL of the node after the change, or by its last one if
-        it was deleted, is left out. It is called where the files are read. All up to `up_to` was
-        applied here; what is not in a file yet is waited for.
+        last zxid that was looked at, `up_to` if nothing is left; it is above `since`. What a client
+        with these identities may not see (`may_see`), by the ACL of the node after the change, or
+        by its last one if it was deleted, is left out. All up to `up_to` was applied here; what is
+        not in a file yet is waited for.
 
         Raises HistoryGone if a change behind `since` may not be there any more, also if the state
         is not what came of `since`, as after a restore. Any other error is logged, and the client
@@ -280,7 +280,7 @@ class Feeds:
                     reading.since,
                     int(self.ring.floor),
                     REPLY_BYTES,
-                    lambda acl: may_see(acl, identities),
+                    identities,
                 )
             if page.until <= reading.since:
                 raise RuntimeError(f"the past was not read behind 0x{reading.since:x}")

@@ -36,6 +36,16 @@ from paddock.state.entry import ATTACH, Entry
 from paddock.state.kept_replies import WINDOW
 from paddock.state.machine import PASSWORD_BYTES, Outcome, attach_body, session_body
 from paddock.state.sessions import Session, SessionChange
+from paddock.storage.events import (
+    AHEAD,
+    EXPIRED,
+    FAULT,
+    NOT_SERVING,
+    SESSION_ATTACHED,
+    SESSION_OPENED,
+    STOPPING,
+    WRONG_PASSWORD,
+)
 
 logger: Final = logging.getLogger(__name__)
 
@@ -56,6 +66,10 @@ class Handshake(Submitter):
         self._handler = handler
         self._request = request
         self.address = handler.address
+        self.where = handler.where
+        # Of a session that is attached: the server that had it, and since when it was silent here.
+        self._former_owner = 0
+        self._silent_seconds: float | None = None
 
     def begin(self) -> None:
         """Propose the session that the client asks for, or answer without the log."""
@@ -63,6 +77,7 @@ class Handshake(Submitter):
         core.statistics.handshakes += 1
         if request.session_id:
             core.statistics.handshakes_again += 1
+            self._note_former()
         if core.is_open:
             timeout_ms = core.negotiate(request.timeout_ms)
             if request.session_id:
@@ -70,7 +85,7 @@ class Handshake(Submitter):
                 self._propose(Entry(ATTACH, body, request.session_id))
             elif core.lease is None and self._is_ahead():
                 # Before a session is opened that no client would use.
-                self._connection.close()
+                self._connection.close(AHEAD)
             else:
                 password = core.random_bytes(PASSWORD_BYTES)
                 body = session_body(timeout_ms, password, self._asks_for_terms())
@@ -78,7 +93,8 @@ class Handshake(Submitter):
         elif core.is_read_only and request.read_only:
             self._begin_read_only()
         else:
-            self._connection.close()
+            self._handler.watcher.session = request.session_id
+            self._connection.close(NOT_SERVING)
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         if self._handler.stage == CLOSED:
@@ -86,15 +102,15 @@ class Handshake(Submitter):
         self._core.replica.mark_dirty(self._handler)
         if outcome.session is not None and self._is_new_and_ahead():
             # The session is left to its timeout: its client would see an older state than before.
-            self._connection.close()
+            self._connection.close(AHEAD)
             return
         if outcome.session is not None:
             self._attached(outcome.session, outcome.zxid)
             return
-        self._log_refused()
+        reason = self._refusal()
         if outcome.error == SESSION_EXPIRED:
             self._send_expired()
-        self._connection.close()
+        self._connection.close(reason)
 
     def refuse(self, entry: Entry, code: int) -> None:
         if self._handler.stage == CLOSED:
@@ -103,10 +119,10 @@ class Handshake(Submitter):
         liveness, session = self._core.tracker.get(entry.session), self._session()
         if liveness is not None and session is not None and self._knows_password(session):
             liveness.heard = self._core.tracker.now()
-        self._connection.close()
+        self._connection.close(NOT_SERVING)
 
     def abort(self) -> None:
-        self._connection.abort()
+        self._connection.abort(FAULT)
 
     def _propose(self, entry: Entry) -> None:
         self._handler.stage = ATTACHING
@@ -132,30 +148,55 @@ class Handshake(Submitter):
             session.timeout_ms,
             extra=handler.about(),
         )
+        self._record_session(session.timeout_ms, session.owner)
         terms = self._terms(session) if self._asks_for_terms() else None
         self._send(session.timeout_ms, session.id, session.password, terms=terms)
         if self._core.is_open:
             handler.open(self._core.policy_for(handler.watcher.identities))
         else:
             # The server stops: the session is the client's, but not to be used here.
-            self._connection.close()
+            self._connection.close(STOPPING)
+
+    def _note_former(self) -> None:
+        """Note what is known of a session before it is attached."""
+        session, liveness = self._session(), self._core.tracker.get(self._request.session_id)
+        if session is not None:
+            self._former_owner = session.owner
+        if liveness is not None:
+            # It is heard in the future while its silence does not count yet.
+            self._silent_seconds = max(self._core.tracker.now() - liveness.heard, 0.0)
+
+    def _record_session(self, timeout_ms: int, owner: int, read_only: bool | None = None) -> None:
+        """Write down that the connection has its session."""
+        handler, former = self._handler, self._former_owner
+        self._core.replica.journal.add(
+            SESSION_ATTACHED if self._request.session_id else SESSION_OPENED,
+            session=handler.watcher.session,
+            address=handler.where,
+            identities=handler.watcher.identities,
+            timeout_ms=timeout_ms,
+            silent_seconds=self._silent_seconds,
+            former_server=former if former != owner else None,
+            read_only=read_only,
+        )
 
     def _begin_read_only(self) -> None:
         """Serve reads without the log; a new session is known here alone."""
         request, core, watcher = self._request, self._core, self._handler.watcher
         session = self._session()
         self._handler.buffer.lease = None
+        watcher.session = request.session_id
         if core.lease is not None and request.session_id and not self._is_known(session):
-            self._connection.close()
+            self._connection.close(NOT_SERVING)
         elif request.session_id and session is None:
             self._send_expired()
-            self._connection.close()
+            self._connection.close(EXPIRED)
         elif self._is_ahead():
-            self._connection.close()
+            self._connection.close(AHEAD)
         elif session is not None and not self._knows_password(session):
-            self._log_refused()
+            reason = self._refusal()
             self._send_expired()
-            self._connection.close()
+            self._connection.close(reason)
         else:
             if session is None:
                 watcher.session = core.local_session_id()
@@ -166,6 +207,7 @@ class Handshake(Submitter):
             if self._asks_for_terms():
                 terms = ExactTerms(0, 0, core.machine.zxid, 0, 0, 0, b"", CHANGES)
             timeout_ms = core.negotiate(request.timeout_ms)
+            self._record_session(timeout_ms, 0, read_only=True)
             self._send(timeout_ms, watcher.session, password, True, terms)
             self._handler.open(ReadOnly())
 
@@ -218,16 +260,20 @@ class Handshake(Submitter):
         )
         return True
 
-    def _log_refused(self) -> None:
-        """Log a session that was refused, if it is not merely over."""
+    def _refusal(self) -> str:
+        """Return why a session was refused; log it, if it is not merely over."""
         session = self._session()
-        if session is not None and not self._is_ahead():
-            logger.warning(
-                "%s: wrong password for session 0x%x",
-                self.address,
-                session.id,
-                extra={"session": session.id, "address": self.address},
-            )
+        if session is None:
+            return EXPIRED
+        if self._is_ahead():
+            return AHEAD
+        logger.warning(
+            "%s: wrong password for session 0x%x",
+            self.address,
+            session.id,
+            extra={"session": session.id, "address": self.address},
+        )
+        return WRONG_PASSWORD
 
     def _send_expired(self) -> None:
         self._send(0, 0, bytes(PASSWORD_BYTES))

@@ -33,6 +33,7 @@ from paddock.errors import (
     AUTH_FAILED,
     MARSHALLING_ERROR,
     OK,
+    SESSION_CLOSED_REQUIRE_SASL,
     SESSION_EXPIRED,
     SESSION_MOVED,
     UNIMPLEMENTED,
@@ -54,6 +55,7 @@ from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
 from paddock.state.watch_setting import WatchSetting
+from paddock.storage import events
 
 logger: Final = logging.getLogger(__name__)
 
@@ -76,6 +78,14 @@ ATTACHING: Final = 1
 OPEN: Final = 2
 CLOSING: Final = 3
 CLOSED: Final = 4
+
+# Why the connection closes behind a reply with this code.
+_FINAL_REASONS: Final = {
+    OK: events.CLOSED,
+    AUTH_FAILED: events.AUTHENTICATION,
+    SESSION_CLOSED_REQUIRE_SASL: events.AUTHENTICATION,
+    UNIMPLEMENTED: events.PROTOCOL_ERROR,
+}
 
 
 class RequestHandler(Submitter):
@@ -339,7 +349,7 @@ class RequestHandler(Submitter):
             logger.warning(
                 "%s: frame without a header; closing it", self.address, extra=self.about()
             )
-            self._close()
+            self._close(events.PROTOCOL_ERROR)
             return
         self._until_look -= 1
         if self._until_look <= 0:
@@ -383,7 +393,7 @@ class RequestHandler(Submitter):
             try:
                 self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
             except DecodeError:
-                self._close()
+                self._close(events.PROTOCOL_ERROR)
         else:
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
@@ -498,7 +508,14 @@ class RequestHandler(Submitter):
         error, self.watcher.identities = self._authenticator.receive(
             packet.scheme, packet.credentials, self.watcher.identities
         )
-        if error != OK:
+        if error == OK:
+            self._replica.journal.add(
+                events.AUTHENTICATED,
+                session=self.watcher.session,
+                address=self.where,
+                identities=self.watcher.identities,
+            )
+        else:
             logger.warning(
                 "session 0x%x: authentication failed from %s, scheme %r",
                 self.watcher.session,
@@ -518,11 +535,11 @@ class RequestHandler(Submitter):
         self.queue.leave_write(len(entry.body))
         self.tally.writes += 1
         if outcome.error == SESSION_MOVED:
-            self._close()
+            self._close(events.MOVED)
             return
         self.buffer.reply(entry.xid, outcome.zxid, outcome.error, outcome.body)
         if outcome.session is not None:
-            self._close()
+            self._close(events.CLOSED)
         else:
             self._answer_queue()
 
@@ -549,13 +566,13 @@ class RequestHandler(Submitter):
 
     def abort(self) -> None:
         if self.connection is not None:
-            self.connection.abort()
+            self.connection.abort(events.FAULT)
         else:
             self.buffer.abort()
 
-    def _close(self) -> None:
+    def _close(self, reason: str) -> None:
         if self.connection is not None:
-            self.connection.close()
+            self.connection.close(reason)
 
     def _reply(self, xid: int, code: int) -> None:
         """Send a reply without a body."""
@@ -586,7 +603,7 @@ class RequestHandler(Submitter):
                 zxid = first.zxid if first.zxid <= 0 else self._machine.zxid
                 self.buffer.reply(first.xid, zxid, first.error, first.body)
                 if first.operation == FINAL:
-                    self._close()
+                    self._close(_FINAL_REASONS.get(first.error, events.FAULT))
         if self.is_paused:
             if self._held and not queue.length:
                 # Not now, in the middle of a batch.

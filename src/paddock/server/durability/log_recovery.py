@@ -14,6 +14,7 @@ from typing import Final
 
 from paddock.log.interface import Log, LogError
 from paddock.server.connections.core import Core
+from paddock.storage.events import LOG_FAILED, LOG_RECOVERED, NOT_SERVING, SERVING_AGAIN
 
 logger: Final = logging.getLogger(__name__)
 
@@ -35,8 +36,9 @@ class LogRecovery:
         """Disconnect all clients and recover the log."""
         core = self._core
         logger.error("the log failed, clients are disconnected until it works again: %s", reason)
+        core.replica.journal.add(LOG_FAILED, text=reason)
         core.is_open = False
-        self._abort_connections()
+        self._abort_connections(NOT_SERVING)
         core.is_read_only = core.config.read_only_mode_enabled
         core.proposer.drop()
         self._task = asyncio.get_running_loop().create_task(self._recover())
@@ -50,6 +52,7 @@ class LogRecovery:
     async def _recover(self) -> None:
         core = self._core
         loop = asyncio.get_running_loop()
+        begun = loop.time()
         while not self._stopping.is_set():
             try:
                 await loop.run_in_executor(None, self._log.recover)
@@ -61,7 +64,7 @@ class LogRecovery:
                         await self._stopping.wait()
                 continue
             core.is_read_only = False
-            self._abort_connections()
+            self._abort_connections(SERVING_AGAIN)
             # What turned out to be written comes by the replica, like every record.
             await core.replica.catch_up()
             if core.replica.is_dead():
@@ -72,9 +75,10 @@ class LogRecovery:
             core.proposer.resume()
             core.is_open = not self._stopping.is_set()
             logger.warning("the log works again, clients may come back")
+            core.replica.journal.add(LOG_RECOVERED, seconds=loop.time() - begun)
             break
         self._task = None
 
-    def _abort_connections(self) -> None:
+    def _abort_connections(self, reason: str) -> None:
         for connection in list(self._core.connections):
-            connection.abort()
+            connection.abort(reason)

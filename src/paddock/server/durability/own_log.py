@@ -13,6 +13,7 @@ from paddock.server.durability.snapshotter import Snapshotter
 from paddock.server.durability.startup import Engine, Restored, restore_newest
 from paddock.server.replication.replica import Replica
 from paddock.storage.replay import Replay, within_memory
+from paddock.storage.retention import Retention
 
 
 class OwnLog(Backing):
@@ -34,9 +35,13 @@ class OwnLog(Backing):
         return within_memory("what is stored", lambda: self._load(make_replica))
 
     def snapshotter(self, replica: Replica, restored: Restored) -> Snapshotter | None:
-        config, store = self._config, self._engine.snapshots
+        config, store, directory = self._config, self._engine.snapshots, self._engine.directory
         if store is None:
             return None
+        history = None
+        if config.history_seconds:
+            assert directory is not None, "snapshots are in a data folder"
+            history = Retention(config.history_seconds, config.history_bytes, directory.log_path)
         return Snapshotter(
             replica,
             self.log,
@@ -45,6 +50,7 @@ class OwnLog(Backing):
             config.purge_retain_count if config.purge_interval_hours else None,
             restored,
             config.snapshot_every_kib << 10,
+            history=history,
         )
 
     def assemble(self, core: Core, snapshotter: Snapshotter | None) -> None:

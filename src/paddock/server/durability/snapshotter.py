@@ -11,12 +11,14 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from paddock.log.interface import Log, LogError
+from paddock.log.interface import LogError
 from paddock.server.durability.startup import Restored
 from paddock.server.replication.replica import Replica
 from paddock.state.snapshot import Snapshot
+from paddock.storage.events import SNAPSHOT_TAKEN
+from paddock.storage.retention import Retention
 from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
 
 logger: Final = logging.getLogger(__name__)
@@ -36,24 +38,34 @@ class Taken:
     digest: int
 
 
+class Purged(Protocol):
+    """A log that goes up to the oldest snapshot that is kept."""
+
+    def purge(self, below: int) -> None:
+        """Drop what only holds records with an index of at most `below`. Raises LogError."""
+
+
 class Snapshotter:
     """Takes a snapshot each time enough has been applied, and purges what is old."""
 
     def __init__(
         self,
         replica: Replica,
-        log: Log | None,
+        log: Purged | None,
         store: SnapshotStore,
         every: int,
         retain: int | None,
         restored: Restored,
         every_bytes: int = 0,
         head_start: float = 0.0,
+        history: Retention | None = None,
     ) -> None:
         # Called with the index of each snapshot that begins.
         self.on_begun: Callable[[int], None] | None = None
+        # Whether the next look begins one in any case.
+        self.wants_one = False
         self._replica = replica
-        # What is purged with old snapshots; None if the log is not ours alone.
+        # What is purged with old snapshots; None if nothing is.
         self._log = log
         self._store = store
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
@@ -62,6 +74,8 @@ class Snapshotter:
         # Bytes of the log between two snapshots of a tree that has no more; 0 for any number.
         self._every_bytes = every_bytes
         self._retain = retain
+        # What a purge leaves beyond that; None for nothing.
+        self._history = history
         self._executor = ThreadPoolExecutor(1, "paddock-snapshot")
         # Its thread is there from now on: later there may be no memory for one.
         self._executor.submit(int)
@@ -119,8 +133,9 @@ class Snapshotter:
         replica = self._replica
         tree = replica.machine.tree
         entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
-        return entries >= self._every * max(1.0, len(tree) / _LARGE) or (
-            0 < self._every_bytes <= size and tree.data_bytes <= size
+        is_long = entries >= self._every * max(1.0, len(tree) / _LARGE)
+        return (
+            is_long or self.wants_one or (0 < self._every_bytes <= size and tree.data_bytes <= size)
         )
 
     async def take_now(self) -> int:
@@ -194,7 +209,9 @@ class Snapshotter:
             if begun.done():
                 return
             replica = self._replica
-            self._entries, self._bytes = replica.applied_entries, replica.applied_bytes
+            if not self.wants_one:
+                self._entries, self._bytes = replica.applied_entries, replica.applied_bytes
+            self.wants_one = False
             try:
                 self._writer = self._store.begin(replica.applied)
                 self._snapshot = Snapshot(replica.machine, self._spill)
@@ -222,6 +239,9 @@ class Snapshotter:
             "snapshot at %d, zxid 0x%x: %d nodes, %d bytes, taken in %.2f s",
             *shown.values(),
             extra=shown,
+        )
+        self._replica.journal.add(
+            SNAPSHOT_TAKEN, index=taken.index, nodes=taken.nodes, bytes=size, seconds=seconds
         )
 
     async def _let_go(self) -> None:
@@ -259,17 +279,25 @@ class Snapshotter:
         if retain is None:
             return
         try:
-            below = await self._loop.run_in_executor(self._executor, self._store.purge, retain)
+            below = await self._loop.run_in_executor(
+                self._executor, self._store.purge, retain, self._history
+            )
             if self._log is not None:
                 await self._loop.run_in_executor(self._executor, self._log.purge, below)
         except LogError as error:
             logger.error("old files were not purged: %s", error)
         else:
-            if below:
+            if below and self._history is None:
                 logger.info(
                     "purged what is older than the %d newest snapshots, the oldest of which is"
                     " at %d",
                     retain,
+                    below,
+                    extra={"retained": retain, "index": below},
+                )
+            elif below:
+                logger.info(
+                    "purged what neither a start nor history needs: the oldest snapshot is at %d",
                     below,
                     extra={"retained": retain, "index": below},
                 )

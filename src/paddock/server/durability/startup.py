@@ -15,6 +15,7 @@ from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
+from paddock.storage.cluster.history import FOLDER, HistoryFiles
 from paddock.storage.data_directory import (
     CACHE,
     DataDirectory,
@@ -40,6 +41,7 @@ class Engine:
 
     def __init__(self, config: ServerConfig, disk: Disk | None = None) -> None:
         """Claim the data folder. Raises PaddockError if it cannot be used."""
+        self._config = config
         self._disk = disk
         self._log: Log | None = None
         self._temporary: TemporaryDirectory[str] | None = None
@@ -77,6 +79,12 @@ class Engine:
         else:
             self.snapshots = SnapshotStore(self.cache, disk=self._disk)
         return self.snapshots
+
+    def open_history(self) -> HistoryFiles | None:
+        """Return the history of a server that shares its log; None if it keeps none."""
+        if self.cache is None or not self._config.history_seconds:
+            return None
+        return HistoryFiles(self.cache / FOLDER, self._config.history_bytes, disk=self._disk)
 
     def keeps_snapshots(self) -> bool:
         """Return whether the next server will find the snapshots of this one."""

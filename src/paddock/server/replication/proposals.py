@@ -21,8 +21,9 @@ class Submitter:
     def __init__(self) -> None:
         # Whether it is among those to be flushed when the batch has been applied.
         self.is_dirty = False
-        # The address of the client; empty for the server itself.
+        # The address of the client, and the same with its port; empty for the server itself.
         self.address = ""
+        self.where = ""
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         """Take the outcome of an entry that has just been applied."""

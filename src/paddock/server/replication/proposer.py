@@ -34,6 +34,7 @@ from paddock.server.replication.proposals import PendingBatch, Proposals, Submit
 from paddock.server.replication.replica import Replica
 from paddock.state.entry import BATCH_BYTES_MAX, Batch, Entry
 from paddock.state.machine import MACHINE_ERRORS
+from paddock.storage.events import SLOW_SYNC, WRITES_ACCEPTED, WRITES_REFUSED
 
 logger: Final = logging.getLogger(__name__)
 
@@ -206,6 +207,7 @@ class Proposer(Proposals):
                     seconds,
                     extra={"entries": len(batch.entries), "seconds": seconds},
                 )
+                self._replica.journal.add(SLOW_SYNC, seconds=seconds, entries=len(batch.entries))
         return batch
 
     def doubt(self, now: float) -> None:
@@ -217,6 +219,7 @@ class Proposer(Proposals):
         if self._full and batch.is_ours:
             self._full = False
             logger.warning("there is room again, writes are accepted")
+            self._replica.journal.add(WRITES_ACCEPTED)
         # What gathers now may sync while this batch is applied; unless that takes long, for then a
         # small write that comes meanwhile had to wait for both.
         if self._pace * len(batch.entries) <= _BATCH_SECONDS and batch.size <= _AHEAD_BYTES_MAX:
@@ -226,6 +229,7 @@ class Proposer(Proposals):
         if not self._full:
             self._full = True
             logger.error("writes are refused: %s", reason)
+            self._replica.journal.add(WRITES_REFUSED, text=reason)
         for entry, submitter in zip(batch.entries, batch.submitters, strict=True):
             submitter.refuse(entry, SYSTEM_ERROR)
         self._propose()

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.log.interface import Log, Record
+from paddock.server.journal.journal import Journal
 from paddock.server.replication.notices import Notices
 from paddock.server.replication.proposals import PendingBatch, Proposals, Submitter
 from paddock.server.replication.sharing import Sharing
@@ -34,7 +35,6 @@ from paddock.server.statistics import Statistics
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
 from paddock.state.operations import Change
-from paddock.state.sessions import SessionChange
 from paddock.state.watches import Watches
 from paddock.storage.replay import Replay
 
@@ -57,7 +57,7 @@ class SessionListener:
     """What follows the sessions of the log. This one does nothing."""
 
     def changed(
-        self, entry: Entry, change: SessionChange, submitter: Submitter | None, is_ours: bool
+        self, entry: Entry, outcome: Outcome, submitter: Submitter | None, is_ours: bool
     ) -> None:
         """Take what an applied entry made of a session, before its submitter is told.
 
@@ -88,6 +88,8 @@ class Replica:
         self.statistics = statistics
         self.proposals = Proposals()
         self.sessions = SessionListener()
+        # Where all parts of the server tell what happens to it.
+        self.journal = Journal()
         # Called after a batch was applied.
         self.on_applied: Callable[[], None] | None = None
         # Called when a batch cannot be applied here: the state must not be used any more.
@@ -376,7 +378,7 @@ class Replica:
                     self.on_changes(outcome.changes)
                 self.watches.publish(outcome.changes)
             if outcome.session is not None:
-                self.sessions.changed(entry, outcome.session, submitter, is_ours)
+                self.sessions.changed(entry, outcome, submitter, is_ours)
             if submitter is not None:
                 submitter.deliver(entry, outcome)
         except (MemoryError, RecursionError):

@@ -72,6 +72,9 @@ class SharedRecords(Sharing):
         self.on_failed: Callable[[LogError], None] | None = None
         # Why that is so.
         self.failure: LogError | None = None
+        # Called with each record that was applied, void or not; None if nobody wants to know.
+        self.on_record: Callable[[Record], None] | None = None
+        self._record: Record | None = None
         # The name under which this process proposes; empty if it does not.
         self.boot = b""
         self._replica = replica
@@ -115,6 +118,7 @@ class SharedRecords(Sharing):
         assert record.server is not None
         self._waiting_bytes -= len(record.payload) + RECORD_BYTES
         batch.record = None
+        self._record = record
         boot = record.server
         released = self._roster.take(
             record.index, record.revision, boot, record.number, record.payload
@@ -145,6 +149,10 @@ class SharedRecords(Sharing):
 
     def applied(self, index: int) -> None:
         self._batches.applied(index, self._machine.shared_digest())
+        record, self._record = self._record, None
+        if self.on_record is not None:
+            assert record is not None
+            self.on_record(record)
         if self._numbers:
             numbers, self._numbers = self._numbers, []
             for number in numbers:

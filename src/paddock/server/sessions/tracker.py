@@ -1,10 +1,12 @@
 """When a session is over: after its timeout of silence, while we listened.
 
-Time here is the event loop's, which never jumps. Three things do not count as silence: that we do
+Time here is the event loop's, which never jumps. Some things do not count as silence: that we do
 not read from a connection on purpose, that our own loop was late, and the time before the listener
-opened. A client from which we do not read because it does not read is heard of as long as it takes
-something: if it takes nothing for its whole timeout, it is gone. Deadlines are looked at once a
-tick, in buckets; hearing from a session writes down one number and moves nothing.
+opened. Nor does the time in which another server, which has lost the session to us and does not
+know it yet, may still tell the client that it lives. A client from which we do not read because it
+does not read is heard of as long as it takes something: if it takes nothing for its whole timeout,
+it is gone. Deadlines are looked at once a tick, in buckets; hearing from a session writes down one
+number and moves nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +28,11 @@ class AttachedConnection(Protocol):
     def session_ended(self) -> None:
         """Answer what was held with SESSION_EXPIRED, and close."""
 
-    def close(self) -> None:
-        """Serve nothing more, and close once everything that was answered has been sent."""
+    def close(self, reason: str) -> None:
+        """Serve nothing more, and close once everything that was answered has been sent.
+
+        The reason is one of `paddock.storage.events`.
+        """
 
     def is_excused(self) -> bool:
         """Return, for a connection that we do not read from, whether its silence is our doing."""
@@ -36,13 +41,24 @@ class AttachedConnection(Protocol):
 class Liveness:
     """What this server knows of one session's life."""
 
-    __slots__ = ("bucket", "connection", "heard", "is_closing", "is_held", "session", "timeout")
+    __slots__ = (
+        "bucket",
+        "connection",
+        "heard",
+        "is_closing",
+        "is_held",
+        "session",
+        "spared_until",
+        "timeout",
+    )
 
-    def __init__(self, session: int, timeout: float, heard: float) -> None:
+    def __init__(self, session: int, timeout: float, heard: float, spared_until: float) -> None:
         self.session = session
         self.timeout = timeout
         # When the session was last heard of.
         self.heard = heard
+        # Until when silence does not count.
+        self.spared_until = spared_until
         # The connection it is attached to, if there is one.
         self.connection: AttachedConnection | None = None
         # Whether we do not read from its connection: then silence may be our own doing.
@@ -92,7 +108,7 @@ class SessionTracker:
 
     def deadline(self, liveness: Liveness) -> float:
         """Return the moment, in the event loop's time, until which a session may be silent."""
-        return liveness.heard + liveness.timeout + self.lost
+        return self._end(liveness) + self.lost
 
     def all(self) -> list[Liveness]:
         return list(self._sessions.values())
@@ -100,9 +116,10 @@ class SessionTracker:
     def get(self, session: int) -> Liveness | None:
         return self._sessions.get(session)
 
-    def add(self, session: int, timeout: float) -> Liveness:
-        """Begin to watch over a session."""
-        liveness = Liveness(session, timeout, self.now())
+    def add(self, session: int, timeout: float, spared: float = 0.0) -> Liveness:
+        """Begin to watch over a session, whose silence counts after some seconds."""
+        now = self.now()
+        liveness = Liveness(session, timeout, now, now + spared)
         self._sessions[session] = liveness
         self._put(liveness)
         return liveness
@@ -134,8 +151,12 @@ class SessionTracker:
         liveness.heard = self.now()
         self._put(liveness)
 
+    def _end(self, liveness: Liveness) -> float:
+        """Return when a session that stays silent is over."""
+        return max(liveness.heard, liveness.spared_until) + liveness.timeout
+
     def _put(self, liveness: Liveness) -> None:
-        bucket = int((liveness.heard + liveness.timeout) / self._tick) + 1
+        bucket = int(self._end(liveness) / self._tick) + 1
         liveness.bucket = max(self._next, bucket)
         self._buckets.setdefault(liveness.bucket, {})[liveness.session] = liveness
 
@@ -159,7 +180,7 @@ class SessionTracker:
                 liveness.connection is None or liveness.connection.is_excused()
             ):
                 liveness.heard = now
-            if liveness.heard + liveness.timeout > now:
+            if self._end(liveness) > now:
                 self._put(liveness)
             else:
                 liveness.is_closing = True

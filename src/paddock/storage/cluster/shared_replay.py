@@ -10,7 +10,10 @@ It is what servers do while they serve, one record at once, and nobody waits for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from paddock.log.interface import LogCorruptError, Record
+from paddock.state.entry import Entry
 from paddock.state.machine import Outcome, StateMachine
 from paddock.storage.cluster.shared_batches import SharedBatches
 from paddock.storage.replay import OtherStateError
@@ -26,11 +29,33 @@ class SharedReplay:
         self._skipped = skipped
         self._batches = SharedBatches(self.roster.index, machine.shared_digest())
 
+    @property
+    def index(self) -> int:
+        """The last record that was taken."""
+        return self.roster.index
+
     def apply(self, record: Record) -> list[tuple[int, list[Outcome]]]:
         """Apply the next record; return what it has released, as numbers and outcomes.
 
         Raises LogCorruptError. The state is of no use any more then.
         """
+        applied = [
+            (number, [self._apply(entry) for entry in self._entries(at, payload)])
+            for number, payload, at in self._take(record)
+        ]
+        self._batches.applied(record.index, self.machine.shared_digest())
+        return applied
+
+    def each(self, record: Record) -> Iterator[Entry]:
+        """Yield what the next record releases, each to be applied before the next one is asked."""
+        for _, payload, at in self._take(record):
+            for entry in self._entries(at, payload):
+                yield entry
+                self._forget_roster_changes()
+        self._batches.applied(record.index, self.machine.shared_digest())
+
+    def _take(self, record: Record) -> list[tuple[int, bytes, int]]:
+        """Take a record; return what it releases, as numbers, payloads and indices."""
         assert record.server is not None, "a shared log knows who has proposed"
         index = record.index
         if index != self.roster.index + 1:
@@ -39,11 +64,9 @@ class SharedReplay:
         released = self.roster.take(index, record.revision, record.server, record.number, payload)
         if released:
             self.machine.begin_batch(record.server)
-        applied = [(number, self._apply(at, payload)) for number, payload, at in released]
-        self._batches.applied(index, self.machine.shared_digest())
-        return applied
+        return released
 
-    def _apply(self, index: int, payload: bytes) -> list[Outcome]:
+    def _entries(self, index: int, payload: bytes) -> list[Entry]:
         if not payload:
             # Skipped, here or by the log.
             return []
@@ -53,8 +76,14 @@ class SharedReplay:
                 f"batch {index}: its server had another state at {batch.digest_index} than"
                 " replaying the log gives here. Keep the data folders and report it"
             )
-        outcomes = [self.machine.apply(entry) for entry in batch.entries]
+        return batch.entries
+
+    def _apply(self, entry: Entry) -> Outcome:
+        outcome = self.machine.apply(entry)
+        self._forget_roster_changes()
+        return outcome
+
+    def _forget_roster_changes(self) -> None:
         while self.machine.take_roster_change() is not None:
             # Nobody asks here.
             pass
-        return outcomes

@@ -3,11 +3,13 @@
     format                          as in a data folder
     log/….log                       an empty log, which continues after the snapshot
     snapshots/….snapshot            the state after the last durable batch
+    history/…                       if asked for; see `paddock.storage.maintenance.history_backup`
     manifest.json                   comes last, so that a backup without it was cut short
 
 Unpacked by hand it is a data folder. `read_backup` trusts nothing: it compares every checksum,
 builds the state, and compares that with the manifest. The state that `write_backup` gets was built
-by replaying the log, with its digests compared.
+by replaying the log, with its digests compared. History is not restored: a restored state begins a
+new epoch, and what was before it is read in the backup.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import json
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,6 +33,7 @@ from paddock.log.interface import LogError
 from paddock.state.snapshot import SnapshotError, restore
 from paddock.storage.layout import FORMAT
 from paddock.storage.load import Loaded
+from paddock.storage.maintenance.history_backup import HistoryFile, is_history
 from paddock.storage.snapshots import (
     SnapshotDamagedError,
     read_chunks,
@@ -69,6 +72,10 @@ class Manifest:
     # The SHA-256 of each other file in it.
     sha256: dict[str, str]
 
+    @property
+    def has_history(self) -> bool:
+        return any(map(is_history, self.sha256))
+
 
 class _Hashing:
     """Reads a file and computes its checksum."""
@@ -84,7 +91,14 @@ class _Hashing:
 
 
 def write_backup(
-    file: IO[bytes], loaded: Loaded, *, compress: bool, version: str, time_ms: int, near: Path
+    file: IO[bytes],
+    loaded: Loaded,
+    *,
+    compress: bool,
+    version: str,
+    time_ms: int,
+    near: Path,
+    history: Iterable[HistoryFile] = (),
 ) -> Manifest:
     """Write a state to an open file. Needs space for a snapshot in the folder `near` meanwhile."""
     machine = loaded.machine
@@ -96,12 +110,24 @@ def write_backup(
     ):
         snapshot = write_state(Path(folder), machine, loaded.index, Disk())
         of_state = (loaded.index, machine.zxid, len(machine.tree), len(machine.sessions.by_id))
-        manifest = Manifest(_BACKUP_FORMAT, version, time_ms, *of_state, machine.digest(), {})
+        sums = {one.name: _write_member(stream, one, time_ms) for one in history}
+        manifest = Manifest(_BACKUP_FORMAT, version, time_ms, *of_state, machine.digest(), sums)
         with snapshot.open("rb") as opened:
             backup = StreamedBackup(opened, snapshot.stat().st_size, manifest)
             for piece in backup.pieces():
                 stream.write(piece)
     return backup.manifest
+
+
+def _write_member(stream: IO[bytes] | gzip.GzipFile, one: HistoryFile, time_ms: int) -> str:
+    """Write a file of the history; return its checksum."""
+    stream.write(_member_header(one.name, one.size, time_ms))
+    sha256 = hashlib.sha256()
+    for piece in one.pieces:
+        sha256.update(piece)
+        stream.write(piece)
+    stream.write(bytes(_padded(one.size) - one.size))
+    return sha256.hexdigest()
 
 
 class StreamedBackup:
@@ -120,7 +146,8 @@ class StreamedBackup:
         sums = {name: hashlib.sha256(content).hexdigest() for name, content in self._small.items()}
         # Every checksum is as long as this one of nothing.
         sums[self._name] = hashlib.sha256().hexdigest()
-        self.manifest = replace(manifest, sha256=sums)
+        # What comes before it, if anything does.
+        self.manifest = replace(manifest, sha256={**manifest.sha256, **sums})
 
     @property
     def size(self) -> int:
@@ -154,11 +181,15 @@ class StreamedBackup:
         return json.dumps(asdict(self.manifest), indent=2).encode() + b"\n"
 
     def _header(self, name: str, size: int) -> bytes:
-        member = tarfile.TarInfo(name)
-        member.size = size
-        member.mode = 0o600
-        member.mtime = self.manifest.time_ms // 1000
-        return member.tobuf()
+        return _member_header(name, size, self.manifest.time_ms)
+
+
+def _member_header(name: str, size: int, time_ms: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    member.mode = 0o600
+    member.mtime = time_ms // 1000
+    return member.tobuf()
 
 
 def _padded(size: int) -> int:
@@ -187,6 +218,10 @@ def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
             if member.name == "format":
                 if hashing.read(len(FORMAT) + 1) != FORMAT:
                     raise BackupError(f"{name}: has a layout that this version does not know")
+            elif is_history(member.name):
+                # It is not restored. Its checksum counts.
+                while hashing.read(_PIECE_BYTES):
+                    pass
             elif member.name.startswith("log/"):
                 # Only for a backup that is unpacked by hand: a restore makes a new one.
                 SegmentHeader.decode(hashing.read(SEGMENT_HEADER_BYTES + SPARE_BYTES + 1))

@@ -10,7 +10,6 @@ half written or half removed; both are reported all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,8 @@ from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError
 from paddock.storage.layout import FORMAT
 from paddock.storage.load import load, read_state
+from paddock.storage.maintenance.reach import Moment, Reached, first_time_ms
+from paddock.storage.maintenance.report import Finding, Report, SnapshotFound, StateFound
 from paddock.storage.replay import OtherStateError, Replay, UnreadableBatchError, within_memory
 from paddock.storage.scan import Gap, Segment, scan, user_of
 from paddock.storage.snapshots import SnapshotDamagedError, snapshot_files
@@ -33,80 +34,6 @@ _REPAIR: Final = (
     "paddock fsck DATA --repair COPY writes a copy without the damage, and says what it loses;"
     " paddock restore brings a backup back"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One piece of damage, or a note."""
-
-    kind: str
-    is_damage: bool
-    file: Path
-    # None for a whole file, or a folder.
-    offset: int | None
-    what: str
-    advice: str
-
-
-@dataclass(frozen=True, slots=True)
-class StateFound:
-    """The numbers of a state."""
-
-    index: int
-    zxid: int
-    nodes: int
-    sessions: int
-    # The highest session id.
-    last_session: int
-    digest: int
-
-    @classmethod
-    def of(cls, machine: StateMachine, index: int) -> StateFound:
-        nodes, sessions, last = len(machine.tree), machine.sessions.by_id, machine.sessions.last_id
-        return cls(index, machine.zxid, nodes, len(sessions), last, machine.digest())
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotFound:
-    """A snapshot and its state, None if it cannot be used."""
-
-    path: Path
-    index: int
-    state: StateFound | None
-
-
-@dataclass(slots=True)
-class Report:
-    """The result of a check."""
-
-    folder: Path
-    # The process that uses the folder, 0 if unknown; None if none does.
-    user: int | None = None
-    format: str | None = None
-    snapshots: list[SnapshotFound] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    # The state before the first missing record. None if the folder could not be read at all.
-    state: StateFound | None = None
-    # The number of digests compared on the way to it.
-    digests: int = 0
-    # Whole records after `state` that cannot be used, since they build on missing ones.
-    unusable: int = 0
-    # Whole records that were not read because of `before`.
-    left_out: int = 0
-    # The last index that is known to have been used.
-    last_index: int = 0
-    # Whether an acknowledged write is, or may be, missing from `state`.
-    loses: bool = False
-
-    @property
-    def is_damaged(self) -> bool:
-        return any(finding.is_damage for finding in self.findings)
-
-    @property
-    def newest(self) -> SnapshotFound | None:
-        """The newest usable snapshot."""
-        return next((one for one in reversed(self.snapshots) if one.state is not None), None)
 
 
 def check(folder: Path, before: int | None = None) -> Report:
@@ -152,6 +79,9 @@ class _Check:
         self._report = Report(folder, user)
         # Whether the replayed state differs from the one that was served.
         self._is_other_state = False
+        self._reached = Reached()
+        # The time of the first record of all, if the log reaches back to it.
+        self._first_ms: int | None = None
 
     def run(self) -> Report:
         report = self._report
@@ -170,7 +100,17 @@ class _Check:
         machine, index = self._check_snapshots()
         self._check_log(Replay(machine, index), index)
         self._look_for_leftovers()
+        self._look_back()
         return report
+
+    def _look_back(self) -> None:
+        """Find out which states can be rebuilt."""
+        report = self._report
+        if report.state is not None:
+            begins = [one.state.moment for one in report.snapshots if one.state is not None]
+            if self._first_ms is not None and (not begins or begins[0].index > 0):
+                begins.insert(0, Moment(0, 0, self._first_ms))
+            report.history = self._reached.reach(begins, report.state.moment)
 
     def _find(
         self, kind: str, file: Path, what: str, advice: str, offset: int | None = None
@@ -258,6 +198,9 @@ class _Check:
             match item:
                 case Record():
                     end = item.index
+                    self._reached.take(item.index)
+                    if item.index == 1:
+                        self._first_ms = first_time_ms(item.payload)
                     if item.index <= replay.index:
                         continue
                     if self._before is not None and item.index >= self._before:
@@ -349,7 +292,10 @@ class _Check:
         else:
             missing = f"records {gap.first} to {gap.last} are missing"
         if is_harmless:
-            what = f"{gap.reason}: {missing}, but the snapshot at {start} holds them: nothing lost"
+            what = (
+                f"{gap.reason}: {missing}, but the snapshot at {start} holds them: nothing lost but"
+                " history"
+            )
             advice = (
                 "check the disk; if a server refuses the folder,"
                 " paddock fsck DATA --repair COPY writes a copy that it accepts"

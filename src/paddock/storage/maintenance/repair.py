@@ -18,7 +18,8 @@ from paddock.storage.data_directory import DataDirectory
 from paddock.storage.epoch import begin_epoch
 from paddock.storage.layout import DataDirectoryError, kept_free
 from paddock.storage.load import load
-from paddock.storage.maintenance.check import Report, StateFound, check
+from paddock.storage.maintenance.check import check
+from paddock.storage.maintenance.report import Report, StateFound
 from paddock.storage.state_swap import write_state
 
 

@@ -46,7 +46,8 @@ class ServiceRegistry(ScopedTwin[recipes.ServiceRegistry]):
     def unregister(self, name: str, id: str) -> None:
         """Unregister an instance, ours or not, if it exists.
 
-        It does not come back, although its owner lives.
+        It does not come back, although its owner lives. For one of ours it waits no longer than the
+        session surely lives: then its node goes with the session, or as soon as a server answers.
         """
         self._bridge.call(self._inner.unregister, name, id)
 

@@ -211,6 +211,14 @@ class _Player:
         finally:
             self.say(f"leaves name={self.mark}")
 
+    def say_left(self) -> None:
+        """Say that we are no member any more, if we know it.
+
+        Nobody waits longer for that than the session surely lives; then the node goes with it.
+        """
+        if self.client.session_valid_until > asyncio.get_running_loop().time():
+            self.say(f"left name={self.mark}")
+
     async def write(self, grant: Grant) -> None:
         """Write under a grant."""
         guard = grant.guard()
@@ -316,7 +324,7 @@ async def _members(me: _Player) -> None:
         with me.is_member():
             await me.some_time()
             await _look(me)
-    me.say(f"left name={me.mark}")
+    me.say_left()
 
 
 async def _services(me: _Player) -> None:
@@ -326,7 +334,7 @@ async def _services(me: _Player) -> None:
             await me.some_time()
             await _look(me)
         await registry.unregister("search", me.mark)
-        me.say(f"left name={me.mark}")
+        me.say_left()
 
 
 async def _look(me: _Player) -> None:

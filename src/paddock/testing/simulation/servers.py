@@ -171,6 +171,8 @@ class Machine:
         except Exception as error:
             self.failures.append(f"{self.name}: it does not stop: {error!r}")
         self._end(process)
+        # It may have been wanted again before it had stopped.
+        self._world.call_later(_RESTART_SECONDS, self._restart)
 
     def _lose(self, process: ProcessLoop, error: LogError) -> None:
         """Do what the supervisor does when a server cannot follow its log."""
@@ -237,6 +239,8 @@ class SingleMachine(Machine):
             container_check_interval_ms=_REAP_MS,
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
+            # The times of files are not those of the world.
+            history_seconds=0,
         )
         return Server(
             config,
@@ -289,6 +293,8 @@ class MemberMachine(Machine):
             shared_log=LogUrl(("etcd:2379",), "model"),
             data_directory=self._folder,
             snapshot_every=_SNAPSHOT_EVERY,
+            # The times of files are not those of the world.
+            history_seconds=0,
         )
         self._store = RemoteStore(process, self.etcd, self.name)
         return Server(

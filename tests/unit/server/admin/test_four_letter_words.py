@@ -10,6 +10,7 @@ import pytest
 from paddock.server.admin.four_letter_words import FourLetterWords
 from paddock.server.admin.metrics import Metrics
 from paddock.state.watcher import ONE_SHOT
+from paddock.storage.events import FAULT
 from tests.support import requests as rq
 from tests.unit.server.harness import FakeClient, Harness, run, turn
 
@@ -133,7 +134,7 @@ def test_a_long_answer_is_whole_though_others_come_and_go_meanwhile() -> None:
             asking = FakeClient(made)
             asking.receive(word.encode())
             # It is under way: some leave, others come.
-            clients.pop().connection.abort()
+            clients.pop().connection.abort(FAULT)
             clients.insert(0, await made.client())
             made.watches.data.add(b"/more", clients[0].watcher, ONE_SHOT)
             while asking.transport.is_open:

@@ -18,6 +18,7 @@ from paddock.server.config.log_url import LogUrl
 from paddock.server.connections.core import Core
 from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.server import Server
+from paddock.storage.events import FAULT
 from paddock.testing.simulation.store_faults import StoreFaults
 from paddock.testing.simulation.store_model import EtcdModel
 
@@ -75,7 +76,7 @@ class Stage:
         self.etcd.link(name).cut()
         server._endpoints.refuse()
         for connection in list(core.connections):
-            connection.abort()
+            connection.abort(FAULT)
         await self.cluster(server).close()
         core.tracker.stop()
         if server._engine is not None:

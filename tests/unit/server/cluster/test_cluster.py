@@ -6,6 +6,9 @@ import contextlib
 import pytest
 
 import paddock
+from paddock.server.replication.proposals import Submitter
+from paddock.state.entry import ATTACH, Entry
+from paddock.state.machine import attach_body
 from paddock.testing.simulation.store_faults import StoreFaults
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import T, connect, staged
@@ -270,6 +273,33 @@ async def test_a_client_of_another_generation_is_told_nothing() -> None:
         assert client.session_id == session
         assert stage.core(stage.servers[there]).tracker.get(session) is not None
         assert stage.core(stage.servers[here]).tracker.get(session) is None
+
+
+@in_virtual_time
+async def test_a_session_is_not_ended_while_its_former_server_may_speak_for_it() -> None:
+    """It was attached by a connection that its client had given up, which came late."""
+    async with staged("a", "b") as stage, connect(stage, "a", timeout=2) as client:
+        session = stage.core(stage.servers["a"]).machine.sessions.by_id[client.session_id]
+        here = stage.core(stage.servers["a"]).tracker
+        loop = asyncio.get_running_loop()
+        liveness = here.get(session.id)
+        assert liveness is not None
+        assert here.deadline(liveness) <= loop.time() + 2
+        # It does not hear that the session has moved.
+        stage.etcd.link("a").cut()
+        late = Entry(ATTACH, attach_body(2000, session.password, 0), session.id)
+        there = stage.core(stage.servers["b"])
+        there.proposer.submit(late, Submitter())
+        told = loop.time()
+        while await client.exists("/"):
+            told = loop.time()
+            assert session.id in there.machine.sessions.by_id
+            await asyncio.sleep(0.1)
+            if stage.cluster(stage.servers["a"]).lease.is_over():
+                break
+        moved = there.tracker.get(session.id)
+        assert moved is not None
+        assert there.tracker.deadline(moved) > told + 2
 
 
 @in_virtual_time

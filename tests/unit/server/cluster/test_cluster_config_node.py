@@ -3,6 +3,7 @@
 import asyncio
 
 import paddock
+from paddock.storage.events import FAULT
 from paddock.testing.virtual import in_virtual_time
 from tests.unit.server.cluster.stage import connect, staged
 
@@ -45,7 +46,7 @@ async def test_a_client_that_was_away_hears_of_a_new_server_when_it_is_back() ->
             core = stage.core(stage.servers["a"])
             core.is_open = False
             for connection in list(core.connections):
-                connection.abort()
+                connection.abort(FAULT)
             await stage.start("b", advertise="b.example:2181")
             core.is_open = True
             await heard.wait()

@@ -13,12 +13,7 @@ BOOT = bytes(range(8))
 
 def test_the_next_server_on_the_folder_finds_the_boot(tmp_path: Path) -> None:
     FormerBoot(tmp_path, b"machine").write(BOOT)
-    assert FormerBoot(tmp_path, b"machine").read() == [BOOT]
-
-
-def test_the_boot_that_it_was_to_replace_is_found_as_well(tmp_path: Path) -> None:
-    FormerBoot(tmp_path, b"machine").write(BOOT, BOOT[::-1])
-    assert FormerBoot(tmp_path, b"machine").read() == [BOOT, BOOT[::-1]]
+    assert FormerBoot(tmp_path, b"machine").read() == BOOT
 
 
 def test_a_boot_that_has_left_is_not_found(tmp_path: Path) -> None:
@@ -26,7 +21,7 @@ def test_a_boot_that_has_left_is_not_found(tmp_path: Path) -> None:
     former.write(BOOT)
     former.clear()
     former.clear()
-    assert FormerBoot(tmp_path, b"machine").read() == []
+    assert FormerBoot(tmp_path, b"machine").read() == b""
 
 
 @pytest.mark.parametrize("machine", [b"another", b""])
@@ -34,28 +29,28 @@ def test_a_folder_that_was_copied_to_another_machine_replaces_nobody(
     tmp_path: Path, machine: bytes
 ) -> None:
     FormerBoot(tmp_path, b"machine").write(BOOT)
-    assert FormerBoot(tmp_path, machine).read() == []
+    assert FormerBoot(tmp_path, machine).read() == b""
 
 
 @pytest.mark.parametrize("content", [b"", b"machine", b"xyz machine", b"00", b"00 xyz machine"])
 def test_a_damaged_file_replaces_nobody(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "boot").write_bytes(content)
-    assert FormerBoot(tmp_path, b"machine").read() == []
+    assert FormerBoot(tmp_path, b"machine").read() == b""
 
 
 def test_without_a_folder_nothing_is_kept() -> None:
     former = FormerBoot(None, b"machine")
     former.write(BOOT)
     former.clear()
-    assert former.read() == []
+    assert former.read() == b""
 
 
 def test_a_copy_of_the_folder_replaces_nobody(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     FormerBoot(tmp_path / "one", b"machine").write(BOOT)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-    assert FormerBoot(tmp_path / "two", b"machine").read() == []
-    assert FormerBoot(tmp_path / "one", b"machine").read() == [BOOT]
+    assert FormerBoot(tmp_path / "two", b"machine").read() == b""
+    assert FormerBoot(tmp_path / "one", b"machine").read() == BOOT
 
 
 def test_a_name_that_a_boot_has_had_is_drawn_again() -> None:

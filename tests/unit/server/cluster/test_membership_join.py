@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import paddock.state.membership
+from paddock.log.interface import ForbiddenError
 from paddock.server.cluster.membership import JoinRefusedError
 from paddock.state.entry import RULES
 from paddock.testing.virtual import in_virtual_time
@@ -112,4 +113,27 @@ async def test_a_server_killed_before_its_join_was_applied_leaves_its_former_boo
     await asyncio.wait([starting])
     await stage.start("a", tmp_path)
     assert stage.members("a") == [2]
+    await stage.stop()
+
+
+@in_virtual_time
+async def test_a_name_that_a_clone_has_taken_is_not_written_down(tmp_path: Path) -> None:
+    """Its successor would replace the clone, which speaks to clients."""
+    stage = Stage()
+    await stage.start("a", tmp_path)
+    await stage.kill("a")
+    (file,) = tmp_path.rglob("boot")
+    written = file.read_bytes()
+    second = stage.make("a", stage.config(tmp_path))
+    assert second._store is not None
+    append = second._store.append
+
+    async def too_late(boot: bytes, number: int, payload: bytes) -> bool:
+        stage.etcd.append(boot, 0, payload_of(join_entry()))
+        return await append(boot, number, payload)
+
+    second._store.append = too_late  # type: ignore[method-assign]
+    with pytest.raises(ForbiddenError, match="clone"):
+        await second.start()
+    assert file.read_bytes() == written
     await stage.stop()

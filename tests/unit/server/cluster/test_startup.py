@@ -9,11 +9,13 @@ import paddock
 from paddock.log.etcd import trimming
 from paddock.log.etcd.service import find_service
 from paddock.log.etcd.store import Range
+from paddock.log.file.segments import segment_files
 from paddock.log.interface import OtherHistoryError, TrimmedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.durability.startup import Engine
 from paddock.server.replication.proposals import AwaitedOutcome
 from paddock.state.entry import EPOCH, Entry
+from paddock.storage.cluster.history import read_history
 from paddock.storage.data_directory import DataDirectoryError
 from paddock.testing.embedded import EmbeddedServer
 from paddock.testing.simulation.store_model import EtcdModel
@@ -193,4 +195,9 @@ async def test_snapshots_of_an_earlier_epoch_do_not_displace_new_ones(tmp_path: 
         shared = stage.core(again).cluster
         assert shared is not None
         assert shared.log().snapshot_index > 100
-        assert len(list((tmp_path / "a").rglob("*.aside"))) == 2
+        cache = tmp_path / "a" / "cluster"
+        assert len(list(cache.glob("*.snapshot.aside"))) == 3
+        # So are the records of that log.
+        assert len(list(read_history(cache / "history.aside"))) > 300
+        (begins, _), *_ = segment_files(cache / "history")
+        assert begins < 100

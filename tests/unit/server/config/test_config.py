@@ -21,6 +21,7 @@ def test_defaults_are_known() -> None:
     assert config.snapshot_every == 100_000
     assert config.purge_retain_count == 3
     assert config.purge_interval_hours == 1
+    assert (config.history_seconds, config.history_bytes) == (86_400, 1 << 30)
     assert config.extended_types_enabled
     assert config.max_frame_bytes == 1_048_575
     assert config.four_letter_words == {"srvr"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from random import Random
 from weakref import WeakKeyDictionary
 
@@ -27,8 +26,8 @@ from paddock.protocol.changes import (
 from paddock.protocol.jute import Reader
 from paddock.server.connections import feeds as feeds_module
 from paddock.server.connections.feeds import FEEDS_MAX, LINGER_SECONDS, HistoryGone, PastPage
-from paddock.state.access import NodeACL
-from paddock.state.feeds import ChangeRing, encode_change
+from paddock.state.access import Identities, NodeACL
+from paddock.state.feeds import ChangeRing, encode_change, may_see
 from paddock.state.operations import Change
 from paddock.state.watcher import Watcher
 from tests.support import requests as rq
@@ -270,7 +269,7 @@ class Past:
         since: int,
         up_to: int,
         limit_bytes: int,
-        may_read: Callable[[NodeACL], bool],
+        identities: Identities,
     ) -> PastPage:
         self.asked.append((path, since, up_to))
         await self.may_go_on.wait()
@@ -286,7 +285,9 @@ class Past:
         wires = [
             wire
             for zxid, at, acl, wire in self.all
-            if since < zxid <= until and (at == path or at.startswith(below)) and may_read(acl)
+            if since < zxid <= until
+            and (at == path or at.startswith(below))
+            and may_see(acl, identities)
         ]
         return PastPage(b"".join(wires), until)
 

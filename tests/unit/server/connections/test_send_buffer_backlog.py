@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddock.server.connections.request_handler import CLOSED, OPEN
+from paddock.storage.events import FAULT
 from tests.support import requests as rq
 from tests.unit.server.harness import (
     MIB,
@@ -181,7 +182,7 @@ def test_a_large_event_counts_once_however_many_it_waits_for() -> None:
         assert harness.service.backlog.size == len(event)
         assert {client.handler.stage for client in deaf} == {OPEN}
         for client in deaf[1:]:
-            client.connection.abort()
+            client.connection.abort(FAULT)
             client.connection.connection_lost(None)
         assert harness.service.backlog.size == len(event)
         deaf[0].connection.resume_writing()

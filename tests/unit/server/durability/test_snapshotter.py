@@ -187,6 +187,24 @@ def test_with_a_head_start_the_first_comes_earlier_and_the_others_after_as_much_
     asyncio.run(scenario())
 
 
+def test_one_that_is_wanted_comes_at_once_and_the_others_when_they_would_have(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        bench.fill()
+        bench.replica.applied_entries = 10
+        bench.snapshotter.wants_one = True
+        assert await bench.begins_one()
+        await bench.snapshotter.take_now()
+        for applied, is_due in ((11, False), (999, False), (1_000, True)):
+            bench.replica.applied_entries = applied
+            assert await bench.begins_one() == is_due
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
 def test_bytes_that_were_replayed_at_the_start_count(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path, every_bytes=50_000, replayed_bytes=49_000)

@@ -61,6 +61,19 @@ async def test_a_batch_that_cannot_be_read_is_named() -> None:
 
 
 @in_virtual_time
+async def test_each_record_is_told_when_it_is_applied_also_if_it_is_void() -> None:
+    case = Case()
+    told: list[Record] = []
+    case.records.on_record = told.append
+    for index, number in ((2, 2), (3, 1), (4, 99)):
+        record = Record(index, payload_of(), A, number, 2 * index)
+        case.take(index, number, payload_of())
+        assert record not in told
+        case.records.applied(index)
+        assert told[-1] == record
+
+
+@in_virtual_time
 async def test_who_waits_for_room_is_woken_when_the_state_is_given_up() -> None:
     case = Case()
     failures: list[str] = []

@@ -65,6 +65,24 @@ def test_hearing_from_a_session_gives_it_its_whole_timeout_again() -> None:
     run_virtually(scenario())
 
 
+def test_silence_does_not_count_while_another_server_may_speak_for_the_session() -> None:
+    async def scenario() -> None:
+        watchman = Watchman()
+        watchman.tracker.start()
+        liveness = watchman.tracker.add(1, 4.0, spared=20.0)
+        assert watchman.tracker.deadline(liveness) == 24.0
+        await asyncio.sleep(3)
+        # That it is heard of here does not make it shorter.
+        liveness.heard = watchman.tracker.now()
+        await asyncio.sleep(20.9)
+        assert watchman.sessions() == []
+        await asyncio.sleep(TICK + 0.2)
+        assert watchman.sessions() == [1]
+        watchman.tracker.stop()
+
+    run_virtually(scenario())
+
+
 def test_a_session_is_expired_once() -> None:
     async def scenario() -> None:
         watchman = Watchman()

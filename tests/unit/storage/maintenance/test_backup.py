@@ -21,6 +21,7 @@ from paddock.storage.maintenance.backup import (
     write_backup,
 )
 from paddock.storage.maintenance.check import check
+from paddock.storage.maintenance.history_backup import history_files
 from paddock.storage.state_swap import write_state
 from tests.unit.log.folders import SESSION, FolderBuilder, names, paths
 
@@ -237,3 +238,37 @@ def test_a_new_epoch_is_above_everything_that_was_seen(seen: int) -> None:
     assert machine.zxid & 0xFFFFFFFF == 0
     assert machine.zxid >> 32 == (max(50, seen) >> 32) + 1
     assert machine.sessions.last_id > 2000
+
+
+def with_history(folder: Path, near: Path, index: int | None = None) -> bytes:
+    loaded = load(folder, index)
+    file = io.BytesIO()
+    manifest = write_backup(
+        file,
+        loaded,
+        compress=False,
+        version="1.2.3",
+        time_ms=TIME_MS,
+        near=near,
+        history=history_files(folder, loaded.index),
+    )
+    assert manifest.has_history
+    return file.getvalue()
+
+
+def test_a_backup_with_history_is_read_as_one_without(loaded: Loaded, tmp_path: Path) -> None:
+    again, manifest = read_backup(io.BytesIO(with_history(tmp_path / "data", tmp_path)), "b.tar")
+    assert again.machine.digest() == loaded.machine.digest()
+    assert manifest.has_history
+    assert not written(loaded, tmp_path)[1].has_history
+
+
+def test_what_is_changed_in_the_history_is_noticed(loaded: Loaded, tmp_path: Path) -> None:
+    data = with_history(tmp_path / "data", tmp_path)
+    changes: list[dict[str, bytes | None]] = [
+        {"history/format": b"changed"},
+        {"history/log/00000000000000000001.log": None},
+    ]
+    for change in changes:
+        assert "does not hold what its manifest says" in refusal(repacked(data, **change))
+    assert "does not belong there" in refusal(repacked(data, **{"history/../evil": b""}))

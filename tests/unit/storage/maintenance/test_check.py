@@ -16,8 +16,9 @@ from paddock.storage.data_directory import DataDirectory
 from paddock.storage.layout import DataDirectoryError
 from paddock.storage.load import load
 from paddock.storage.maintenance import check as checking
-from paddock.storage.maintenance.check import Report, check
+from paddock.storage.maintenance.check import check
 from paddock.storage.maintenance.repair import Repaired, repair
+from paddock.storage.maintenance.report import Report
 from paddock.storage.scan import Gap, Item, scan
 from paddock.storage.snapshots import SnapshotStore
 from tests.support.logs import recover_state
@@ -530,3 +531,29 @@ def test_what_a_server_purges_between_two_looks_is_not_taken_for_missing(
         assert report.state is not None
         assert report.state.index == 17
         assert len(calls) > 1
+
+
+def test_history_reaches_from_the_first_record_or_the_oldest_snapshot(
+    data: Path, snapped: Path
+) -> None:
+    for folder in (data, snapped):
+        report = check(folder)
+        assert report.history is not None
+        assert report.state is not None
+        assert report.history.begin.index == report.history.begin.zxid == 0
+        assert report.history.end == report.state.moment
+        assert report.history.gaps == ()
+    segments(snapped / "log")[0].unlink()
+    report = check(snapped)
+    assert damage(report) == []
+    assert report.history is not None
+    assert report.history.begin.index == 5
+
+
+def test_damage_before_the_newest_snapshot_is_a_gap_of_history(snapped: Path) -> None:
+    flip(segments(snapped / "log")[0], offsets(segments(snapped / "log")[0])[1])
+    report = check(snapped)
+    assert "nothing lost but history" in report.findings[0].what
+    assert not report.loses
+    assert report.history is not None
+    assert [(gap.after, gap.resumes.index) for gap in report.history.gaps] == [(1, 5)]

@@ -1,0 +1,1 @@
+"""Commands on the past of a service."""

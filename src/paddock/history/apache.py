@@ -1,0 +1,199 @@
+"""The history in a data folder of Apache ZooKeeper, of 3.4 to 3.9: snapshots and transaction logs.
+
+What they do not hold, nobody can tell: who asked for a write beyond its session, reads, requests
+that were refused, and of a session that expired whether it was closed or silent. A snapshot was
+written while its server went on, so a state begins with it only behind all that it may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from paddock.errors import OK
+from paddock.history.moment import BEGINNING, Moment, shown_time
+from paddock.history.past import ENDED, OPENED, Gap, HistoryError, Nodes, Step
+from paddock.state.machine import StateMachine
+from paddock.upgrade.snapshot_file import read_snapshot
+from paddock.upgrade.source import (
+    Reading,
+    find_logs,
+    find_snapshots,
+    finish,
+    follows,
+    machine_of,
+    transactions,
+)
+from paddock.upgrade.state import ApacheState
+from paddock.upgrade.stream import DamagedFileError
+from paddock.upgrade.transaction import (
+    Change,
+    CloseSession,
+    Create,
+    Delete,
+    Nothing,
+    OpenSession,
+    SetACL,
+    SetData,
+    Transaction,
+)
+from paddock.upgrade.transaction_log import TransactionLog
+
+_NAMES: Final[dict[type[Change], str]] = {
+    Create: "create",
+    Delete: "delete",
+    SetData: "set",
+    SetACL: "set_acl",
+    OpenSession: "create_session",
+    CloseSession: "close_session",
+    Nothing: "refused",
+}
+
+
+class ApacheSource:
+    """What a `zoo.cfg` calls dataDir and dataLogDir."""
+
+    def __init__(self, data: Path, log: Path | None = None) -> None:
+        self._data = data
+        self._log = data if log is None else log
+
+    def begin(self, moment: Moment) -> ApachePast:
+        zxid = self._last_zxid(moment)
+        snapshots, logs = find_snapshots(self._data), find_logs(self._log)
+        for named, path in reversed(snapshots):
+            past = self._from(named, path) if named <= zxid else None
+            if past is not None and past.zxid <= zxid:
+                return past
+        if logs and follows(logs[0][0], 0, is_beginning=True):
+            return ApachePast(self, ApacheState.fresh(), is_beginning=True)
+        for named, path in snapshots:
+            past = self._from(named, path)
+            if past is not None and moment == BEGINNING:
+                return past
+            if past is not None:
+                raise HistoryError(
+                    f"{moment} is not in this folder, whose oldest whole snapshot is complete at"
+                    f" zxid 0x{past.zxid:x}"
+                )
+        raise HistoryError(f"{self._data / 'version-2'}: no whole snapshot to begin with")
+
+    def transactions(self, after: int) -> Iterator[Transaction]:
+        """Yield the transactions of the log behind a zxid."""
+        logs = find_logs(self._log)
+        ends = [first for first, _ in logs[1:]]
+        for (_, path), end in zip(logs, [*ends, None], strict=True):
+            # The file before the first that is surely needed may end with some that are.
+            if end is None or end > after + 1:
+                for _, transaction in transactions(TransactionLog(path)):
+                    if transaction.zxid > after:
+                        yield transaction
+
+    def go_on(self, zxid: int) -> ApachePast | None:
+        """Return the first state behind a zxid that a snapshot gives; None if there is none."""
+        for named, path in find_snapshots(self._data):
+            if named > zxid and (past := self._from(named, path)) is not None:
+                return past
+        return None
+
+    def _last_zxid(self, moment: Moment) -> int:
+        """Return the last zxid at a moment."""
+        if moment.zxid is not None:
+            return moment.zxid
+        last = -1
+        for transaction in self.transactions(-1):
+            if moment.time_ms is not None and transaction.time_ms > moment.time_ms:
+                if last < 0:
+                    raise HistoryError(
+                        f"{moment} is not in this folder, whose log begins at"
+                        f" {shown_time(transaction.time_ms)} (zxid 0x{transaction.zxid:x})"
+                    )
+                break
+            last = transaction.zxid
+        if last < 0:
+            # A folder without a log.
+            last = max((named for named, _ in find_snapshots(self._data)), default=-1)
+        return last
+
+    def _from(self, named: int, path: Path) -> ApachePast | None:
+        """Return the state of a snapshot, behind all that it may hold; None if it is damaged."""
+        try:
+            snapshot = read_snapshot(path, named)
+        except DamagedFileError:
+            return None
+        past = ApachePast(self, snapshot.state)
+        for _ in past.steps(Moment(zxid=snapshot.reaches_zxid)):
+            pass
+        return past
+
+
+class ApachePast:
+    """A state on its way along the transactions."""
+
+    def __init__(
+        self, source: ApacheSource, state: ApacheState, *, is_beginning: bool = False
+    ) -> None:
+        self._source = source
+        self._state = state
+        self._is_beginning = is_beginning
+        # The time of the last transaction; before the first, that of the last write to a node.
+        self.time_ms = max((node.mtime for node in state.nodes.values()), default=0)
+
+    @property
+    def zxid(self) -> int:
+        return self._state.zxid
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._state.nodes
+
+    def machine(self) -> StateMachine:
+        finish(self._state, Reading())
+        return machine_of(self._state)
+
+    def steps(self, until: Moment) -> Iterator[Step | Gap]:
+        while True:
+            missing = None
+            for transaction in self._source.transactions(self.zxid):
+                if until.is_reached(self.zxid, transaction.time_ms):
+                    return
+                if not follows(transaction.zxid, self.zxid, self._is_beginning):
+                    missing = transaction
+                    break
+                yield self._apply(transaction)
+            following = None if missing is None else self._source.go_on(self.zxid)
+            if missing is None or following is None:
+                return
+            reason = "these transactions are in no file"
+            gap = Gap(self.zxid, self.time_ms, following.zxid, following.time_ms, reason)
+            self._state, self.time_ms = following._state, following.time_ms
+            self._is_beginning = False
+            yield gap
+
+    def _apply(self, transaction: Transaction) -> Step:
+        session = transaction.session
+        paths: dict[bytes, None] = {}
+        session_change = None
+        for change in transaction.changes:
+            if isinstance(change, Create | Delete | SetData | SetACL):
+                paths[change.path] = None
+            elif isinstance(change, CloseSession):
+                owned = self._state.ephemerals.get(session, {})
+                paths.update(dict.fromkeys([*(change.paths or ()), *owned]))
+                session_change = session, ENDED, self._state.sessions.get(session, 0)
+            elif isinstance(change, OpenSession):
+                session_change = session, OPENED, change.timeout_ms
+        self._state.apply(transaction)
+        self.time_ms = transaction.time_ms
+        first = transaction.changes[0] if transaction.changes else Nothing()
+        name = _NAMES[type(first)] if len(transaction.changes) < 2 else "multi"
+        return Step(
+            transaction.time_ms,
+            transaction.zxid,
+            session,
+            (),
+            name,
+            OK,
+            tuple(paths),
+            session_change,
+        )

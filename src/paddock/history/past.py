@@ -1,0 +1,126 @@
+"""A state of the past, and the steps by which it goes on.
+
+* A step is what came of one entry of the log: one zxid, with all nodes that it touched. It is told
+  right after it was applied, so the state is the one after it.
+* A gap is told between two steps: what came there is not in this history, and the state has jumped.
+* A state stops before the entry that would take it beyond a moment. So at a zxid it has that write,
+  and at a time all writes up to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from paddock.errors import PaddockError
+from paddock.history.moment import Moment, shown_time
+from paddock.state.machine import StateMachine
+from paddock.state.node import Node
+
+# What became of a session.
+OPENED = "opened"
+ATTACHED = "attached"
+ENDED = "ended"
+
+
+class HistoryError(PaddockError):
+    """What was asked for is not in the history. Its text says what there is instead."""
+
+
+class MissingPastError(HistoryError):
+    """It is not there any more, or never was; from the zxid `oldest` on everything is."""
+
+    def __init__(self, text: str, oldest: int) -> None:
+        super().__init__(text)
+        self.oldest = oldest
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of one entry of the log."""
+
+    time_ms: int
+    zxid: int
+    # Who asked: the session, 0 if it was the service itself; and its identities, as scheme:id, the
+    # address of the client among them. A source may not know them.
+    session: int
+    identities: tuple[str, ...]
+    # The name of the operation, and its result code.
+    operation: str
+    error: int
+    # The nodes that it created, changed or deleted, each once.
+    paths: tuple[bytes, ...]
+    # What became of a session: which one, what, and its timeout; None if nothing did.
+    session_change: tuple[int, str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is missing: after this zxid and time, up to that of the state that follows."""
+
+    zxid: int
+    time_ms: int
+    next_zxid: int
+    next_time_ms: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"there is a gap from {shown_time(self.time_ms)} (zxid 0x{self.zxid:x}) to"
+            f" {shown_time(self.next_time_ms)} (zxid 0x{self.next_zxid:x}): {self.reason}"
+        )
+
+
+class Nodes(Protocol):
+    """Nodes by their paths."""
+
+    def get(self, path: bytes, /) -> Node | None: ...
+
+    def items(self) -> Iterable[tuple[bytes, Node]]: ...
+
+
+class Past(Protocol):
+    """A state on its way."""
+
+    @property
+    def zxid(self) -> int:
+        """The last zxid in it."""
+
+    @property
+    def time_ms(self) -> int:
+        """The time of the last entry in it; 0 if there was none."""
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes, by their paths; the root also by the empty one."""
+
+    def steps(self, until: Moment) -> Iterator[Step | Gap]:
+        """Go on to a moment, and tell each step. Raises LogError."""
+
+    def machine(self) -> StateMachine:
+        """Return the state as a server has it. The past goes on no more."""
+
+
+class Source(Protocol):
+    """Where a history is kept."""
+
+    def begin(self, moment: Moment) -> Past:
+        """Return the state that is at or before a moment and nearest to it.
+
+        Raises HistoryError if the history begins later, unless the moment is BEGINNING.
+        """
+
+
+def state_at(source: Source, moment: Moment) -> Past:
+    """Return the state at a moment. Raises HistoryError, LogError."""
+    past = source.begin(moment)
+    for step in past.steps(moment):
+        if isinstance(step, Gap) and not moment.has(step.next_zxid, step.next_time_ms):
+            raise MissingPastError(f"{moment} is not in the history: {step}", step.next_zxid)
+    if moment.zxid is not None and past.zxid < moment.zxid:
+        raise HistoryError(
+            f"{moment} is not in the history, which ends with zxid 0x{past.zxid:x} at"
+            f" {shown_time(past.time_ms)}"
+        )
+    return past

@@ -1,0 +1,1 @@
+"""What a server writes down of itself beside its log: the events of `paddock.storage.events`."""

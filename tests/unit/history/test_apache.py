@@ -1,0 +1,125 @@
+"""The past of a data folder of Apache ZooKeeper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paddock.history.apache import ApacheSource
+from paddock.history.moment import BEGINNING, NOW, Moment
+from paddock.history.past import Gap, HistoryError, Step, state_at
+from paddock.history.telling import Below, NodeChange, changes
+from tests.unit.upgrade import files
+from tests.unit.upgrade.files import ApacheFolder, transaction
+
+SESSION = files.SESSION
+
+
+@pytest.fixture
+def apache(tmp_path: Path) -> ApacheFolder:
+    return ApacheFolder(tmp_path / "apache")
+
+
+def fill(apache: ApacheFolder) -> None:
+    apache.log(
+        transaction(1, files.create_session()),
+        transaction(2, files.create("/a", 1, b"1")),
+        transaction(3, files.set_data("/a", b"2", 1)),
+        transaction(4, files.error()),
+    )
+    apache.log(
+        transaction(5, files.multi(files.create("/b", 2), files.set_data("/a", b"3", 2))),
+        transaction(6, files.delete("/b")),
+    )
+
+
+def data(apache: ApacheFolder, moment: Moment) -> tuple[int, bytes | None]:
+    past = state_at(ApacheSource(apache.path), moment)
+    node = past.nodes.get(b"/a")
+    return past.zxid, None if node is None else node.data
+
+
+def test_the_state_at_a_zxid_is_read_from_the_log_alone(apache: ApacheFolder) -> None:
+    fill(apache)
+    found = [data(apache, Moment(zxid=zxid)) for zxid in range(1, 7)]
+    assert found == [(1, None), (2, b"1"), (3, b"2"), (4, b"2"), (5, b"3"), (6, b"3")]
+    assert data(apache, NOW) == (6, b"3")
+    with pytest.raises(HistoryError, match="ends with zxid 0x6"):
+        data(apache, Moment(zxid=7))
+
+
+def test_a_state_can_be_served(apache: ApacheFolder) -> None:
+    fill(apache)
+    machine = state_at(ApacheSource(apache.path), Moment(zxid=5)).machine()
+    assert {b"/a", b"/b"} < {path for path, _ in machine.tree.nodes.items()}
+
+
+def test_a_snapshot_is_begun_with_if_all_that_it_may_hold_is_there(apache: ApacheFolder) -> None:
+    nodes = {**files.basic_nodes(), "/a": files.Node(b"2")}
+    apache.snapshot(3, files.snapshot(nodes))
+    apache.log(
+        transaction(4, files.set_data("/a", b"4", 2)), transaction(5, files.set_data("/a", b"5", 3))
+    )
+    assert data(apache, Moment(zxid=3)) == (3, b"2")
+    assert data(apache, Moment(zxid=4)) == (4, b"4")
+    with pytest.raises(HistoryError, match="oldest whole snapshot is complete at zxid 0x3"):
+        data(apache, Moment(zxid=2))
+    assert ApacheSource(apache.path).begin(BEGINNING).zxid == 3
+
+
+def test_steps_say_what_the_log_knows(apache: ApacheFolder) -> None:
+    fill(apache)
+    apache.log(
+        transaction(7, files.create("/e", 3, ephemeral=True)),
+        transaction(8, files.close_session(["/e"])),
+    )
+    steps = [
+        one
+        for one in ApacheSource(apache.path).begin(BEGINNING).steps(NOW)
+        if isinstance(one, Step)
+    ]
+    assert [(one.zxid, one.operation, one.paths) for one in steps] == [
+        (1, "create_session", ()),
+        (2, "create", (b"/a",)),
+        (3, "set", (b"/a",)),
+        (4, "refused", ()),
+        (5, "multi", (b"/b", b"/a")),
+        (6, "delete", (b"/b",)),
+        (7, "create", (b"/e",)),
+        (8, "close_session", (b"/e",)),
+    ]
+    assert {one.session for one in steps} == {SESSION}
+    assert steps[0].session_change == (SESSION, "opened", 30_000)
+    assert steps[-1].session_change == (SESSION, "ended", 30_000)
+
+
+def test_changes_are_told_as_those_of_paddock_are(apache: ApacheFolder) -> None:
+    fill(apache)
+    past = ApacheSource(apache.path).begin(BEGINNING)
+    found = [one for one in changes(past, NOW, Below(b"/a")) if isinstance(one, NodeChange)]
+    assert [(one.kind, one.after and one.after.data) for one in found] == [
+        ("created", b"1"),
+        ("changed", b"2"),
+        ("changed", b"3"),
+    ]
+
+
+def test_transactions_that_are_missing_are_a_gap(apache: ApacheFolder) -> None:
+    fill(apache)
+    apache.snapshot(9, files.snapshot({**files.basic_nodes(), "/a": files.Node(b"9")}))
+    apache.log(transaction(10, files.set_data("/a", b"10", 9)))
+    past = ApacheSource(apache.path).begin(BEGINNING)
+    steps = list(past.steps(NOW))
+    (gap,) = [one for one in steps if isinstance(one, Gap)]
+    assert (gap.zxid, gap.next_zxid) == (6, 9)
+    assert past.zxid == 10
+    with pytest.raises(HistoryError, match="there is a gap"):
+        data(apache, Moment(zxid=8))
+
+
+def test_a_time_before_the_log_says_when_it_begins(apache: ApacheFolder) -> None:
+    fill(apache)
+    with pytest.raises(HistoryError, match="whose log begins at"):
+        data(apache, Moment(time_ms=files.TIME_MS - 10**6))
+    assert data(apache, Moment(time_ms=files.TIME_MS + 10**6)) == (6, b"3")
