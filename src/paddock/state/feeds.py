@@ -4,8 +4,8 @@
 and the state machine pays nothing. The rules of the ring:
 
 * A change is encoded when its entry was applied, before the next one is, and copied from then on,
-  for however many feeds. The ring drops its oldest transactions, as wholes, when it has more than
-  its bytes. `floor` is the zxid of the last one that it does not have.
+  for however many feeds. The ring drops its oldest ones when it has more than its bytes. `floor` is
+  the zxid of the last transaction that it does not have as a whole.
 * Feeds of the same path have a topic: the records of the ring at and below that path. So a pull
   costs what it finds, and not what others have written, and a change costs the topics above it.
   They are found as recursive watches are, and a topic is a watcher for that.
@@ -180,6 +180,9 @@ class ChangeRing:
         for topic in self._topics.values():
             topic.line = Line()
             topic.floor = zxid
+        for feed in list(self._waiting):
+            # It may have been theirs.
+            self.wake(feed, zxid)
 
     # Feeds.
 
@@ -301,14 +304,14 @@ class ChangeRing:
                         self.wake(feed, int(one.zxid))
 
     def _trim(self, newest: i64) -> None:
-        """Drop the oldest transactions, as many as it takes, but not the newest one."""
+        """Drop the oldest records, as many as it takes, but none of the newest transaction.
+
+        What may be left of the transaction at the floor is never looked at.
+        """
         line = self._line
-        while len(line):
-            first = line.items[line.head].zxid
-            if first == newest or (self.size <= self._bytes_max and first != self.floor):
-                return
+        while self.size > self._bytes_max and line.items[line.head].zxid != newest:
             one = line.drop()
-            self.floor = first
+            self.floor = one.zxid
             self.size -= one.size()
             for topic in one.topics:
                 if topic.feeds and len(topic.line):

@@ -231,8 +231,8 @@ class Feeds:
 
     def _stop_recording(self) -> None:
         self._end = None
-        self._replica.on_changes = None
         self.ring.stop()
+        self._replica.on_changes = None
 
     def _record(self, changes: list[Change]) -> None:
         try:

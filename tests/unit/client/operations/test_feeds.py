@@ -138,7 +138,7 @@ def test_progress_says_how_far_nothing_else_was_found() -> None:
             body(MORE, 5),
             body(MORE, 7, deleted(6, "/a")),
             body(MORE, 8, deleted(8, "/b")),
-            body(WAITS, 8),
+            body(WAITS, 9),
         ):
             xid, _ = await pull(talk)
             talk.answer(xid, reply)
@@ -146,12 +146,13 @@ def test_progress_says_how_far_nothing_else_was_found() -> None:
 
     async def scenario(client: Client) -> None:
         feed = client.changes("/app", since=1, progress=True)
-        found = [await anext(feed) for _ in range(4)]
+        found = [await anext(feed) for _ in range(5)]
         assert [(change.kind, change.path, change.zxid) for change in found] == [
             (FeedKind.PROGRESS, "/app", 5),
             (FeedKind.DELETED, "/a", 6),
             (FeedKind.PROGRESS, "/app", 7),
             (FeedKind.DELETED, "/b", 8),
+            (FeedKind.PROGRESS, "/app", 9),
         ]
         await feed.aclose()
 

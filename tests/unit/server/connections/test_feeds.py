@@ -123,6 +123,8 @@ def test_nothing_is_recorded_without_a_feed_and_for_some_time_after_the_last() -
         harness = Harness()
         client = await harness.client()
         ring = harness.service.feeds.ring
+        problems: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda *told: problems.append(told))
         assert not records(harness)
         since = (await pulled(client, "/", FROM_NOW, 1)).until
         await pulled(client, "/a", FROM_NOW, 2)
@@ -131,20 +133,24 @@ def test_nothing_is_recorded_without_a_feed_and_for_some_time_after_the_last() -
         assert len(harness.service.feeds) == 1
         assert records(harness)
         client.connection.connection_lost(None)
-        other = await harness.client()
-        await write(harness, other, rq.create("/a"))
+        other, writing = await harness.client(), await harness.client()
+        await write(harness, writing, rq.create("/a"))
         await asyncio.sleep(LINGER_SECONDS - 1)
         # In time: it goes on.
         assert names(await pulled(other, "/", since)) == ["/a"]
         await asyncio.sleep(LINGER_SECONDS)
-        assert ring.is_on
+        assert other.transport.is_open
+        since = harness.machine.zxid
+        await write(harness, writing, rq.create("/a/c"))
+        assert names(await pulled(other, "/", since)) == ["/a/c"]
         await pulled(other, "/", END)
         await asyncio.sleep(LINGER_SECONDS + 1)
         assert not records(harness)
         assert (ring.is_on, ring.size) == (False, 0)
-        await write(harness, other, rq.create("/b"))
+        await write(harness, writing, rq.create("/b"))
         gone = await pulled(other, "/", since)
         assert (gone.state, gone.until) == (GONE, harness.machine.zxid)
+        assert not problems
 
     run(scenario)
 
@@ -299,6 +305,9 @@ def test_the_past_is_read_meanwhile_and_the_ring_goes_on_behind_it() -> None:
         harness = Harness()
         client, past = await with_past(harness)
         past.may_go_on.clear()
+        other = await harness.client()
+        await pulled(other, "/", FROM_NOW)
+        await write(harness, client, rq.create("/a/b"))
         reply = await pulled(client, "/a", 0)
         assert (reply.state, reply.until, names(reply)) == (WAITS, 0, [])
         # Others are answered, and this one again, while it is read.
@@ -312,8 +321,9 @@ def test_the_past_is_read_meanwhile_and_the_ring_goes_on_behind_it() -> None:
         reply = await pulled(client, "/a", 0)
         assert (reply.state, names(reply)) == (MORE, ["/a", "/a/c"])
         reply = await pulled(client, "/a", reply.until)
-        assert (reply.state, names(reply)) == (WAITS, ["/a/d"])
-        assert past.asked == [(b"/a", 0, 4)]
+        assert (reply.state, names(reply)) == (WAITS, ["/a/b", "/a/d"])
+        # Up to where the ring begins.
+        assert past.asked == [(b"/a", 0, 5)]
 
     run(scenario)
 
