@@ -83,6 +83,7 @@ def test_it_sends_what_was_printed_and_the_status(
     asyncio.run(main())
 
 
+@pytest.mark.source
 def test_few_run_at_a_time_and_none_for_ever(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         commands = PastCommands(data)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.server.connections.feeds import HistoryGone
+from paddock.server.connections.feeds import HistoryGone, PastPage
+from paddock.server.durability import past_changes
 from paddock.server.durability.past_changes import HistoryPages
 from paddock.state.access import NOBODY
 from tests.unit.history.folder import PastFolder
@@ -58,15 +59,20 @@ def test_the_answer_to_a_request_that_was_given_up_is_nobody_elses(data: Path) -
     asyncio.run(main())
 
 
-def test_what_is_gone_and_what_cannot_be_read_are_told(data: Path) -> None:
+@pytest.mark.source
+def test_what_is_gone_and_what_never_comes_are_told(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_changes, "_WRITTEN_SECONDS", 0.0)
+
     async def main() -> None:
         pages = HistoryPages(data)
         (data / "log" / f"{1:020d}.log").unlink()
         with pytest.raises(HistoryGone) as caught:
             await pages.read(b"/", 1, 3, EVERYTHING, NOBODY)
         assert caught.value.oldest == 2
-        with pytest.raises(RuntimeError, match="ends with zxid 0x3"):
-            await pages.read(b"/", 99, 100, EVERYTHING, NOBODY)
+        # Nothing was looked at: who asked knows what to do.
+        assert await pages.read(b"/", 99, 100, EVERYTHING, NOBODY) == PastPage(b"", 99)
         await pages.close()
 
     asyncio.run(main())
