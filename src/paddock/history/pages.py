@@ -13,6 +13,7 @@ encoded changes (`paddock.state.feeds.encode_change`) as it says. One is answere
 
 * A page has whole transactions: up to `limit` bytes, or one that is larger. Changes are those that
   the client may read, by its identities, as they are in the log.
+* A page looks at a bounded number of steps, so that a feed of a quiet path does not hold up others.
 * `until` is how far was looked. If the files end before `up_to`, it may be `since`: what was
   applied just now may not have been written yet.
 * The state at the end of a page is kept: the next page of the same feed begins with it.
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,13 +43,16 @@ from paddock.state.feeds import encode_change, may_see
 # How many states are kept for the feeds that go on with them. Each may be large.
 _KEPT_MAX: Final = 2
 _NICENESS: Final = 5
+# How many steps a page looks at: some seconds.
+STEPS_MAX: Final = 50_000
 
 
 class PageReader:
     """Reads pages from one data folder."""
 
-    def __init__(self, source: OwnSource) -> None:
+    def __init__(self, source: OwnSource, steps_max: int = STEPS_MAX) -> None:
         self._source = source
+        self._steps_max = steps_max
         # States at the ends of pages, the one that was used last at the end.
         self._kept: list[OwnPast] = []
 
@@ -70,7 +75,7 @@ class PageReader:
         below = Below(path)
         found: list[bytes] = []
         size, until = 0, since
-        for step in past.steps(Moment(zxid=up_to)):
+        for count, step in enumerate(past.steps(Moment(zxid=up_to)), 1):
             if isinstance(step, Gap):
                 if until > since:
                     # The next page says what is missing.
@@ -81,7 +86,8 @@ class PageReader:
                 if change.path in below and may_read(change.node.acl):
                     found.append(encode_change(change))
                     size += len(found[-1])
-            if size >= limit_bytes:
+            # A page that comes no further than it has begun would be asked for again.
+            if size >= limit_bytes or (count >= self._steps_max and until > since):
                 break
         self._kept = [*self._kept, past][-_KEPT_MAX:]
         return b"".join(found), until
@@ -127,6 +133,8 @@ def serve(reader: PageReader, requests: IO[bytes], answers: IO[bytes]) -> None:
 def main(data: Path) -> None:
     # The server comes first.
     os.nice(_NICENESS)
+    # Ctrl-C in a terminal is meant for the server, which ends us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(PageReader(own_source(data)), sys.stdin.buffer, sys.stdout.buffer)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -165,6 +168,45 @@ def test_what_is_not_written_yet_is_not_there_yet(folder: PastFolder) -> None:
         folder.commit()
         changes, until = reader.read(b"/", 2, 3, EVERYTHING, anybody)
         assert (until, changes) == (3, recorded(folder.world)[-1][2])
+
+
+def test_a_page_of_a_quiet_path_ends_as_well(folder: PastFolder) -> None:
+    with folder:
+        client = folder.world.open()
+        for number in range(5):
+            client.create(b"/n%d" % number)
+        folder.commit()
+        reader, found = PageReader(own_source(folder.path), steps_max=2), [0]
+        while found[-1] < 6:
+            changes, until = reader.read(b"/none", found[-1], 6, EVERYTHING, anybody)
+            assert not changes
+            found.append(until)
+    assert found == [0, 2, 4, 6]
+
+
+def test_ctrl_c_of_a_terminal_is_for_the_server_alone(folder: PastFolder) -> None:
+    with folder:
+        folder.world.open().create(b"/a")
+        folder.commit()
+        line = json.dumps(
+            {"path": "2f", "since": 0, "up_to": 2, "limit": 9, "identities": NOBODY.wire.hex()}
+        ).encode()
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "paddock.history.pages", folder.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for _ in range(2):
+                process.stdin.write(line + b"\n")
+                process.stdin.flush()
+                header = json.loads(process.stdout.readline())
+                assert header["until"] == 2
+                process.stdout.read(header["size"])
+                process.send_signal(signal.SIGINT)
+            process.stdin.close()
+            assert process.wait(60) == 0
 
 
 def test_the_next_page_goes_on_with_the_state_of_the_last(folder: PastFolder) -> None:
