@@ -174,7 +174,7 @@ def _who(one: Contender) -> str:
 def _how(one: Contender) -> str:
     if one.how == DELETED_BY_OTHER and isinstance(one.went, Step):
         who = f" ({', '.join(one.went.identities)})" if one.went.identities else ""
-        return f"{one.how}, 0x{one.went.session:x}{who}"
+        return f"{one.how}, 0x{one.went.session & (1 << 64) - 1:x}{who}"
     return one.how
 
 

@@ -151,7 +151,7 @@ class SessionStory:
         for path in self.owned:
             yield f"  went with it: {_shown(path)}"
         for path, step in self.followers:
-            yield f"  {shown_time(step.time_ms)}  then session 0x{step.session:x}: {_shown(path)}"
+            yield f"  {shown_time(step.time_ms)}  then session 0x{step.session & (1 << 64) - 1:x}: {_shown(path)}"
 
     def _moments(self) -> Iterator[tuple[int, str]]:
         who = ", ".join(self.identities)
@@ -181,7 +181,11 @@ class SessionStory:
             "text": text or None,
             "owned": [_shown(path) for path in self.owned],
             "followers": [
-                {"path": _shown(path), "session": f"0x{step.session:x}", "zxid": step.zxid}
+                {
+                    "path": _shown(path),
+                    "session": f"0x{step.session & (1 << 64) - 1:x}",
+                    "zxid": step.zxid,
+                }
                 for path, step in self.followers
             ],
             "gaps": [str(gap) for gap in self.gaps],
@@ -231,7 +235,13 @@ def _take(story: SessionStory, step: Step, beside: set[bytes]) -> None:
         elif kind == ENDED:
             story.ended, story.owned = step, step.paths
             beside.update(path[: path.rfind(b"/")] for path in step.paths)
-    elif story.ended is not None and step.session and len(story.followers) < _FOLLOWERS_MAX:
+    elif (
+        story.ended is not None
+        and step.session
+        # The end of another session takes nothing over.
+        and change is None
+        and len(story.followers) < _FOLLOWERS_MAX
+    ):
         story.followers += [
             (path, step) for path in step.paths if path[: path.rfind(b"/")] in beside
         ][: _FOLLOWERS_MAX - len(story.followers)]

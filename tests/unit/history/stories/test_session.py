@@ -48,7 +48,8 @@ def cause(end: Step, *events: Event) -> tuple[str, str]:
 def test_what_the_log_says_of_it() -> None:
     attached = step(3, "attach", ME, change=(ME, ATTACHED, 4000), who=("ip:10.0.0.8",))
     noise = step(4, "set", OTHER, b"/l/c")
-    after = [step(10, "set", OTHER, b"/l/c"), step(11, "set", OTHER, b"/far")]
+    end = step(10, "close_session", OTHER, b"/l/d", change=(OTHER, ENDED, 4000))
+    after = [step(11, "set", OTHER, b"/l/c"), end, step(12, "set", OTHER, b"/far")]
     gap = Gap(1, 1000, 2, 2000, "lost")
     story = tell_session(ME, [OPEN, gap, attached, noise, EXPIRE, *after], [])
     assert (story.opened, story.attached, story.ended) == (OPEN, [attached], EXPIRE)
