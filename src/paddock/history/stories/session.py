@@ -151,7 +151,8 @@ class SessionStory:
         for path in self.owned:
             yield f"  went with it: {_shown(path)}"
         for path, step in self.followers:
-            yield f"  {shown_time(step.time_ms)}  then session 0x{step.session & (1 << 64) - 1:x}: {_shown(path)}"
+            who = f"session 0x{step.session & (1 << 64) - 1:x}"
+            yield f"  {shown_time(step.time_ms)}  then {who}: {_shown(path)}"
 
     def _moments(self) -> Iterator[tuple[int, str]]:
         who = ", ".join(self.identities)
