@@ -20,9 +20,13 @@ SEEDS_MAX: Final = 1_000
 # A thousand worlds take ten minutes, on a machine that has nothing else to do.
 _SECONDS_MAX: Final = 6 * 3600
 
-_CAMPAIGN: Final = """
-import sys
+# A planted bug may let a world grow without end: that is found as well.
+_MEMORY_BYTES_MAX: Final = 2 << 30
+
+_CAMPAIGN: Final = f"""
+import resource, sys
 from pathlib import Path
+resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY_BYTES_MAX}, {_MEMORY_BYTES_MAX}))
 import paddock
 assert Path(paddock.__file__).is_relative_to(sys.argv[1]), paddock.__file__
 from paddock.testing.simulation.campaign import main
