@@ -23,9 +23,10 @@ from paddock.history.past import (
     HistoryError,
     MissingPastError,
     Nodes,
+    PurgedError,
     Step,
 )
-from paddock.log.interface import LogError, Record
+from paddock.log.interface import Record
 from paddock.state import sessions
 from paddock.state.access import user_name
 from paddock.state.entry import EXPIRE, Entry
@@ -188,7 +189,7 @@ class OwnPast:
                     if (yield from self._apply_some(until)):
                         return
             except FileNotFoundError:
-                raise LogError("the history was purged while it was read; try again") from None
+                raise PurgedError("the history was purged while it was read; try again") from None
             if not reason or until.is_at(self.zxid, self.time_ms):
                 return
             following = self._source.go_on(self)

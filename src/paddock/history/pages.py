@@ -32,7 +32,7 @@ from typing import IO, Any, Final
 from paddock.errors import PaddockError
 from paddock.history.moment import Moment
 from paddock.history.own import OwnPast, OwnSource
-from paddock.history.past import Gap, MissingPastError, NotYetError, state_at
+from paddock.history.past import Gap, MissingPastError, NotYetError, PurgedError, state_at
 from paddock.history.source import own_source
 from paddock.history.telling import Below
 from paddock.protocol.acl import read_identities
@@ -106,20 +106,28 @@ class PageReader:
 def answer(reader: PageReader, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Answer a request."""
     try:
-        identities = Identities(read_identities(Reader(bytes.fromhex(request["identities"]))))
-        changes, until = reader.read(
-            bytes.fromhex(request["path"]),
-            request["since"],
-            request["up_to"],
-            request["limit"],
-            lambda acl: may_see(acl, identities),
-        )
+        try:
+            changes, until = _read(reader, request)
+        except PurgedError:
+            # What is missing now is told the second time.
+            changes, until = _read(reader, request)
     except MissingPastError as error:
         # If nothing can be rebuilt any more, what the server has is all there is.
         return {"gone": request["up_to"] if error.oldest is None else error.oldest}, b""
     except (PaddockError, OSError, MemoryError) as error:
         return {"error": f"{type(error).__name__}: {error}"}, b""
     return {"until": until, "size": len(changes)}, changes
+
+
+def _read(reader: PageReader, request: dict[str, Any]) -> tuple[bytes, int]:
+    identities = Identities(read_identities(Reader(bytes.fromhex(request["identities"]))))
+    return reader.read(
+        bytes.fromhex(request["path"]),
+        request["since"],
+        request["up_to"],
+        request["limit"],
+        lambda acl: may_see(acl, identities),
+    )
 
 
 def serve(reader: PageReader, requests: IO[bytes], answers: IO[bytes]) -> None:

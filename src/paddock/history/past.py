@@ -30,6 +30,10 @@ class HistoryError(PaddockError):
     """What was asked for is not in the history. Its text says what there is instead."""
 
 
+class PurgedError(HistoryError):
+    """A server has purged what was being read. The second time it is told what is left."""
+
+
 class MissingPastError(HistoryError):
     """It is not there any more, or never was; from the zxid `oldest` on everything is.
 

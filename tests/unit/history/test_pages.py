@@ -9,12 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from paddock.history.own import OwnSource
 from paddock.history.pages import PageReader, answer, serve
-from paddock.history.past import MissingPastError
+from paddock.history.past import MissingPastError, PurgedError
 from paddock.history.source import own_source
 from paddock.protocol import opcodes
 from paddock.protocol.acl import ACL, ALL, Identity
@@ -227,3 +228,23 @@ def test_the_next_page_goes_on_with_the_state_of_the_last(folder: PastFolder) ->
         while until < 11:
             _, until = reader.read(b"/", until, 11, 1, anybody)
     assert begun == [0]
+
+
+def test_a_page_that_is_purged_meanwhile_is_read_again(
+    folder: PastFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder:
+        folder.world.open().create(b"/a")
+        folder.commit()
+        reader = PageReader(own_source(folder.path))
+        read, failures = reader.read, [PurgedError("gone")]
+
+        def purged_once(*arguments: Any) -> tuple[bytes, int]:
+            if failures:
+                raise failures.pop()
+            return read(*arguments)
+
+        monkeypatch.setattr(reader, "read", purged_once)
+        request = {"path": "2f", "since": 0, "up_to": 2, "limit": EVERYTHING}
+        header, _ = answer(reader, {**request, "identities": NOBODY.wire.hex()})
+    assert header["until"] == 2

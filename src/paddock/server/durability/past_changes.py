@@ -1,8 +1,9 @@
 """Asks for the changes of the past: `paddock.history.pages`, in a process of its own.
 
 The process is started when a feed wants them first, and ends some time after the last one did. It
-answers one request at a time. If it ends, or a request is given up, another one is started for the
-next request.
+answers one request at a time. If it ends, another one is started for the next request. A request
+that is given up is answered all the same, and its answer thrown away: the process is kept, and with
+it the states that other feeds go on with.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class HistoryPages:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
+        # Requests under way, also those that were given up.
+        self._exchanges: set[asyncio.Task[tuple[dict[str, Any], bytes]]] = set()
         self._is_closed = False
 
     async def read(
@@ -66,8 +69,24 @@ class HistoryPages:
         self._end()
         if process is not None:
             await process.wait()
+        for exchange in self._exchanges:
+            exchange.cancel()
+        if self._exchanges:
+            await asyncio.wait(self._exchanges)
 
     async def _ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        exchange = asyncio.create_task(self._exchange(request))
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(self._forget)
+        return await asyncio.shield(exchange)
+
+    def _forget(self, exchange: asyncio.Task[tuple[dict[str, Any], bytes]]) -> None:
+        self._exchanges.discard(exchange)
+        if not exchange.cancelled():
+            # Whoever has given it up does not ask what became of it.
+            exchange.exception()
+
+    async def _exchange(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         async with self._turn:
             if self._is_closed:
                 raise RuntimeError("the server stops")

@@ -53,8 +53,16 @@ def test_the_answer_to_a_request_that_was_given_up_is_nobody_elses(data: Path) -
         await asyncio.sleep(0.1)
         asking.cancel()
         await asyncio.wait([asking])
-        assert (await pages.read(b"/", 2, 3, EVERYTHING, NOBODY)).until == 3
+        process = pages._process
+        (change,) = [await pages.read(b"/", 2, 3, EVERYTHING, NOBODY)]
+        assert (change.until, change.changes.count(b"/a")) == (3, 1)
+        # It was not ended for that.
+        assert pages._process is process is not None
+        given_up = asyncio.create_task(pages.read(b"/", 0, 3, EVERYTHING, NOBODY))
+        await asyncio.sleep(0)
+        given_up.cancel()
         await pages.close()
+        assert not pages._exchanges
 
     asyncio.run(main())
 
