@@ -122,9 +122,18 @@ class SessionStory:
         ]
         return found[-1] if found else None
 
+    def _home(self) -> int:
+        """Return the number of the server that had it last; 0 if it is not known."""
+        kinds = (e.SESSION_OPENED, e.SESSION_ATTACHED)
+        return next((one.server for one in reversed(self.events) if one.kind in kinds), 0)
+
     def _trouble(self) -> str:
+        home = self._home()
         for one in reversed(self.troubles):
             seconds = _seconds(one, "seconds")
+            if (one.details.get("member") or one.server) != home:
+                # That was another server, or may have been.
+                continue
             if one.kind == e.STALLED and (seconds or 0) * 2000 < self.timeout_ms:
                 # No client gives up a connection so soon.
                 continue

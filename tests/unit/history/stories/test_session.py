@@ -78,6 +78,7 @@ def test_what_the_log_says_of_it() -> None:
         (
             EXPIRE,
             [
+                Event(1000, e.SESSION_OPENED, server=2, session=ME),
                 Event(4000, e.OUT_OF_SERVICE, server=2, details={"seconds": 3}),
                 connection_ended(4, e.NOT_SERVING),
                 session_ended(e.GONE),
@@ -94,11 +95,32 @@ def test_what_the_log_says_of_it() -> None:
         (
             EXPIRE,
             [
+                Event(1000, e.SESSION_OPENED, server=2, session=ME),
                 Event(5000, e.MEMBER_DEPOSED, server=1, details={"member": 2}),
                 session_ended(e.GONE),
             ],
             s.SERVER_GONE,
             "server 2 was deposed",
+        ),
+        # It was not the one that had it, or nobody knows.
+        (
+            EXPIRE,
+            [
+                Event(1000, e.SESSION_OPENED, server=3, session=ME),
+                Event(5000, e.MEMBER_DEPOSED, server=1, details={"member": 2}),
+                session_ended(e.GONE),
+            ],
+            s.CLIENT_GONE,
+            "did not come back",
+        ),
+        (
+            EXPIRE,
+            [
+                Event(5000, e.MEMBER_DEPOSED, server=1, details={"member": 2}),
+                session_ended(e.GONE),
+            ],
+            s.CLIENT_GONE,
+            "did not come back",
         ),
         # It was in trouble long ago, or afterwards.
         (
