@@ -334,7 +334,7 @@ ADMIN_COMMANDS = Difference(
     " two commands of 3.9 are there",
     apache=sorted([*_COMMANDS, "system_properties"]),
     apache39=sorted([*_COMMANDS, "restore", "snapshot", "system_properties"]),
-    paddock=sorted([*_COMMANDS, "restore", "snapshot"]),
+    paddock=sorted([*_COMMANDS, "past", "restore", "snapshot"]),
 )
 
 ADMIN_POST = Difference(

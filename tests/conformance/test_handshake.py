@@ -89,7 +89,7 @@ def test_what_our_client_asks_with_is_no_password(server: Server) -> None:
         assert len(reply.password) == 16
         assert reply.password not in (asked, bytes(16))
         # Upstream knows of no terms; ours begin with flags.
-        assert payload[37:41] in (b"", b"\0\0\0\1")
+        assert payload[37:41] in (b"", b"\0\0\0\3")
 
 
 @pytest.mark.parametrize(("read_only", "length"), [(False, 37), (None, 36)])

@@ -244,7 +244,13 @@ def test_what_became_of_a_restore_is_a_line_of_json(data: Path, tmp_path: Path) 
     success("backup", data, file)
     told = json.loads(success("restore", "--json", file, new))
     assert told.pop("time_ms") > 0
-    assert told == {"zxid": 1 << 32, "nodes": 12, "sessions": 1, "aside": None}
+    assert told == {
+        "zxid": 1 << 32,
+        "nodes": 12,
+        "sessions": 1,
+        "has_history": False,
+        "aside": None,
+    }
     told = json.loads(success("restore", "--json", "--replace", file, new))
     assert told["aside"] == str(*new.glob("replaced-*"))
     # A folder is at fault, then what was read.
@@ -556,7 +562,7 @@ def test_a_server_that_cannot_serve_the_new_data_serves_the_old(tmp_path: Path) 
             assert again.call(rq.get_data("/a")).data == b"old"
             assert again.call(rq.create("/b")).err == Code.OK
         left = {path.name for path in server.data.iterdir()}
-        assert left == {"control", "format", "lock", "log", "snapshots"}
+        assert left == {"control", "events", "format", "lock", "log", "snapshots"}
         for nonsense in ("snapshots", "../data", 5, None, ""):
             with pytest.raises(RefusedError, match="nothing is staged"):
                 ask(server.data, {"command": "restore", "staged": nonsense}, 60.0)

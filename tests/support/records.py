@@ -23,7 +23,7 @@ Text = str | bytes | None
 
 
 class Op(IntEnum):
-    """Every opcode of 3.9 that a client may send."""
+    """Every opcode of 3.9 that a client may send, and Paddock's own."""
 
     NOTIFICATION = 0
     CREATE = 1
@@ -57,6 +57,7 @@ class Op(IntEnum):
     WHO_AM_I = 107
     CREATE_SESSION = -10
     CLOSE_SESSION = -11
+    CHANGES = 0x5061_6401
 
 
 class Code(IntEnum):

@@ -180,6 +180,10 @@ def get_all_children_number(path: Text) -> Request:
     return Request(Op.GET_ALL_CHILDREN_NUMBER, string(path))
 
 
+def changes(path: Text, since: int, feed: int) -> Request:
+    return Request(Op.CHANGES, string(path) + LONG.pack(since) + INT.pack(feed))
+
+
 def who_am_i() -> Request:
     return Request(Op.WHO_AM_I)
 

@@ -123,6 +123,7 @@ WORKS = (
     Work(Op.GET_EPHEMERALS, 300, lambda s, n: [rq.get_ephemerals("/")]),
     Work(Op.GET_ALL_CHILDREN_NUMBER, 100, lambda s, n: [rq.get_all_children_number(s.root)]),
     Work(Op.WHO_AM_I, 500, lambda s, n: [rq.who_am_i()], 64),
+    Work(Op.CHANGES, 500, lambda s, n: [rq.changes(f"{wide(s)}/{n}", -1, n)], 10),
     Work(Op.PING, 5_000, lambda s, n: [rq.ping()]),
     Work(Op.AUTH, 1_000, lambda s, n: [credentials(s.identities - 1)]),
     Work(Op.SASL, 1_000, lambda s, n: [rq.sasl(b"x" * 100)]),
