@@ -41,3 +41,32 @@ def test_no_compiled_coroutine_waits_where_it_handles_exceptions(module: str) ->
 )
 def test_each_of_them_is_seen(body: str) -> None:
     assert list(waits_where_exceptions_are_handled(ast.parse(f"async def it():\n {body}")))
+
+
+ATTRIBUTES_MAX = 29
+"""From the thirtieth on, CPython 3.11 keeps the attributes of an object in a dict of its own.
+
+On plain Python each access then takes half as long again.
+"""
+
+
+def attributes_of(found: ast.ClassDef) -> set[str]:
+    """Return the attributes that the methods of a class give to its objects."""
+    stored = [
+        node
+        for node in ast.walk(found)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ]
+    return {
+        node.attr for node in stored if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+
+
+def test_no_object_has_so_many_attributes_that_they_become_slow() -> None:
+    crowded = {
+        found.name: len(attributes_of(found))
+        for path in Path(ROOT, "src", "paddock").rglob("*.py")
+        for found in ast.walk(ast.parse(path.read_text()))
+        if isinstance(found, ast.ClassDef) and len(attributes_of(found)) > ATTRIBUTES_MAX
+    }
+    assert crowded == {}

@@ -116,8 +116,7 @@ class Replica:
         self._told: deque[tuple[PendingBatch | None, str]] = deque()
         # What waits for the end of the batch that is being applied.
         self._between: list[Callable[[], None]] = []
-        # Whether the state was given up, because it is not what the log says; and why.
-        self._is_dead = False
+        # Why the state was given up, because it is not what the log says; None if it was not.
         self.failure: BaseException | None = None
         # Given up when there is no memory left, so that the end can be told.
         self._reserve = bytes(_RESERVE_BYTES)
@@ -157,7 +156,7 @@ class Replica:
 
     def hear_shared(self, record: Record) -> None:
         """Take the next record of a shared log, on the event loop."""
-        if not self._is_dead:
+        if self.failure is None:
             batch = PendingBatch([], [], len(record.payload))
             batch.record = record
             batch.index = record.index
@@ -188,7 +187,7 @@ class Replica:
 
     def is_dead(self) -> bool:
         """Return whether the state was given up."""
-        return self._is_dead
+        return self.failure is not None
 
     def is_behind(self) -> bool:
         """Return whether something that the log has said is still to be done."""
@@ -207,14 +206,13 @@ class Replica:
 
     async def catch_up(self) -> None:
         """Wait until nothing is left to do of what the log has said."""
-        while self.is_behind() and not self._is_dead:
+        while self.is_behind() and self.failure is None:
             self._caught_up = self._loop.create_future()
             await self._caught_up
 
     def fail(self, error: BaseException) -> None:
         """Stop for good: what the log holds cannot be applied here, for want of memory, say."""
         self._reserve = b""
-        self._is_dead = True
         self.failure = error
         self._applying = None
         self._told.clear()
@@ -227,7 +225,7 @@ class Replica:
         self.on_fatal(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
     def _hear_committed(self, record: Record, now: float) -> None:
-        if self._is_dead:
+        if self.failure is not None:
             return
         is_ours = record.server == self._server
         batch = self.proposals.claim(record.number, now) if is_ours else None
@@ -239,12 +237,12 @@ class Replica:
         self._hear(batch, "")
 
     def _hear_refused(self, number: int, reason: str, now: float) -> None:
-        batch = None if self._is_dead else self.proposals.claim(number, now)
+        batch = None if self.failure is not None else self.proposals.claim(number, now)
         if batch is not None:
             self._hear(batch, reason)
 
     def _hear_unknown(self, reason: str, now: float) -> None:
-        if not self._is_dead:
+        if self.failure is None:
             self.proposals.doubt(now)
             self._hear(None, reason)
 
@@ -281,7 +279,7 @@ class Replica:
             if self.sharing is None:
                 # The next batch syncs while we apply this one.
                 self.proposals.begin(batch)
-            if not self._is_dead:
+            if self.failure is None:
                 self._applying = batch
                 self._apply_slice()
 
