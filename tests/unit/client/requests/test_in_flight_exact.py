@@ -184,7 +184,7 @@ def test_a_refused_transaction_is_answered_with_a_reply_like_its_own(stage: Stag
     stage.send()
     stage.lose()
     refusal = KeptReply(11, 3, BAD_VERSION, None, failed=1)
-    stage.begin(2, 1, (encode(refusal), encode(KeptReply(12, 3, BAD_VERSION, None, 1 << 30))))
+    stage.begin(2, 1, (encode(refusal), encode(KeptReply(12, 3, BAD_VERSION, None, 1_000))))
     # Its reply has the code OK.
     assert told.future.exception() is None
     assert bodies == [refusal.refusal()]

@@ -67,7 +67,7 @@ def test_it_sends_what_was_printed_and_the_status(
 ) -> None:
     # It is about this server, whatever its own environment says.
     monkeypatch.setenv("PADDOCK_DATA", "/nowhere")
-    monkeypatch.setenv("PADDOCK_ADMIN", "http://nowhere")
+    monkeypatch.setenv("PADDOCK_AUTH", "nonsense")
 
     async def main() -> None:
         commands = PastCommands(data)
