@@ -114,7 +114,6 @@ class RequestHandler(Submitter):
         self._replica = core.replica
         self._queries = core.queries
         self._machine = core.machine
-        self._turns = core.turns
         self._tracker = core.tracker
         self._authenticator = core.authenticator(address, tls)
         # The generation under which the connection is attached to its session.
@@ -316,13 +315,13 @@ class RequestHandler(Submitter):
         self.regulate()
 
     def _begin_turn(self) -> None:
-        self._turn_end = self._turns.end()
+        self._turn_end = self._core.turns.end()
         self._until_look = _REQUESTS_A_LOOK
 
     def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look = _REQUESTS_A_LOOK
-        if self._turns.is_over(self._turn_end):
+        if self._core.turns.is_over(self._turn_end):
             self._end_turn()
 
     def _end_turn(self) -> None:
@@ -335,7 +334,7 @@ class RequestHandler(Submitter):
     def _ask_for_turn(self) -> None:
         if not self._turn_is_due:
             self._turn_is_due = True
-            self._turns.ask(self)
+            self._core.turns.ask(self)
 
     def _put_back(self, frame: bytes) -> None:
         """Put back a frame that cannot be served now; it comes first when it can be."""
@@ -488,7 +487,7 @@ class RequestHandler(Submitter):
         setting = self._setting
         assert setting is not None
         while setting.step(_WATCHES_A_LOOK):
-            if self._turns.is_over(self._turn_end):
+            if self._core.turns.is_over(self._turn_end):
                 self._serves = False
                 self._ask_for_turn()
                 self._replica.mark_dirty(self)
