@@ -285,6 +285,8 @@ class RecordedEvents(Journal):
 
     def __init__(self, harness: Assembly) -> None:
         self.taken: list[tuple[str, str, dict[str, object]]] = []
+        #: Who was named, with the kind of the event: of each that names somebody.
+        self.identities: list[tuple[str, Identities]] = []
         harness.replica.journal = self
 
     def add(
@@ -299,6 +301,8 @@ class RecordedEvents(Journal):
     ) -> None:
         about = {"session": session, "address": address, **details}
         self.taken.append((kind, reason, {name: one for name, one in about.items() if one}))
+        if identities is not None:
+            self.identities.append((kind, identities))
 
     def take(self) -> list[tuple[str, str]]:
         """Take the kinds and reasons since the last call."""

@@ -503,17 +503,12 @@ class RequestHandler(Submitter):
             self._reply_in_order(READY, xid, _NO_TOKEN, OK, 0)
             return
         packet = AuthPacket.read(request)
+        known = self.watcher.identities
+        error, identities = self._authenticator.receive(packet.scheme, packet.credentials, known)
         # The new identities count from here on, also for what the client has sent already.
-        error, self.watcher.identities = self._authenticator.receive(
-            packet.scheme, packet.credentials, self.watcher.identities
-        )
+        self.watcher.identities = identities
         if error == OK:
-            self._replica.journal.add(
-                events.AUTHENTICATED,
-                session=self.watcher.session,
-                address=self.where,
-                identities=self.watcher.identities,
-            )
+            self._tell_identities(known, identities)
         else:
             logger.warning(
                 "session 0x%x: authentication failed from %s, scheme %r",
@@ -524,6 +519,16 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
         self._reply_in_order(FINAL if error == AUTH_FAILED else READY, xid, b"", error, 0)
+
+    def _tell_identities(self, known: Identities, identities: Identities) -> None:
+        """Write down which identities came on top of the known ones, if any did."""
+        if identities is not known:
+            self._replica.journal.add(
+                events.AUTHENTICATED,
+                session=self.watcher.session,
+                address=self.where,
+                identities=Identities(identities.entries[len(known.entries) :]),
+            )
 
     # Replies.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from paddock.state.access import user_name
 from paddock.storage import events
 from paddock.storage.events import (
     CONNECTION_ENDED,
@@ -63,6 +64,23 @@ def test_who_a_client_says_it_is_is_written_down() -> None:
         client.send(rq.auth("digest", b"ann:secret"))
         assert recorded.last(events.AUTHENTICATED)["session"] == client.session
         assert recorded.take() == [(events.AUTHENTICATED, "")]
+
+    run(scenario)
+
+
+def test_an_identity_is_written_down_once_and_alone() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        recorded = RecordedEvents(harness)
+        client = await harness.client()
+        for who in (b"ann:secret", b"ann:secret", b"bob:secret", b"ann:secret"):
+            client.send(rq.auth("digest", who))
+        told = [
+            [user_name(one) for one in identities.entries]
+            for kind, identities in recorded.identities
+            if kind == events.AUTHENTICATED
+        ]
+        assert told == [["ann"], ["bob"]]
 
     run(scenario)
 
