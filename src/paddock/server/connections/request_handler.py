@@ -362,7 +362,9 @@ class RequestHandler(Submitter):
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or self._is_read(operation):
+        if not is_common and operation in operations.WRITES:
+            self._write(operation, xid, frame)
+        elif is_common or self._is_read(operation):
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
@@ -379,8 +381,6 @@ class RequestHandler(Submitter):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation in operations.WRITES:
-            self._write(operation, xid, frame)
         elif operation == opcodes.SYNC:
             # What other servers have written is here when it comes out of the log.
             self._write(SYNC, xid, frame)
