@@ -1,0 +1,185 @@
+"""History and change feeds: what those who write pay for them, and how fast feeds are.
+
+Apache ZooKeeper has neither. What history costs is the ratio of two Paddocks, of which one keeps
+none; their rounds alternate, and each has new servers, as in `bench.matrix`. The processor time of
+a write is compared, which is less noisy than the number of writes in a second.
+"""
+
+import json
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from bench import clients, services, zkload
+from bench.results import Figure
+from bench.servers import Server, running
+from bench.stage import Stage
+from bench.zkload import Cell
+
+WRITES: Final = (Cell("set", 10, 100), Cell("create", 10, 100), Cell("set", 10, 1))
+CLUSTER_WRITES: Final = Cell("set", 10, 100)
+BACKLOG: Final = 50_000
+FEEDS: Final = 1_000
+CHANGES: Final = 1_000_000
+LIVE_S: Final = 5.0
+TASK_DEADLINE_S: Final = 600.0
+SAMPLE_S: Final = 0.05
+PROBE_S: Final = 3.0
+# Pairs of servers for each round: a pair says little, because every start has a speed of its own.
+PAIRS_A_ROUND: Final = 3
+FEED_TITLES: Final = {
+    Figure.FEED_BACKLOG: "a feed that reads what the server has in memory, changes/s",
+    Figure.FEED_LIVE: "a feed while others write as fast as they can, changes/s",
+    Figure.FEED_BEHIND: "how long it goes on after the last write, s",
+    Figure.FEEDS_TOLD: f"{FEEDS:,} feeds of one node told, ms",
+    Figure.FEEDS_MEMORY: f"memory that {FEEDS:,} feeds add, MiB",
+}
+
+
+def measure(stage: Stage) -> None:
+    """Measure the price of history, then feeds, then one that begins a million changes ago."""
+    _single(stage)
+    _cluster(stage)
+    _feeds(stage)
+    _resume(stage)
+
+
+def _single(stage: Stage) -> None:
+    ratios: dict[Cell, list[float]] = {cell: [] for cell in WRITES}
+    for number in range(stage.chosen.rounds * PAIRS_A_ROUND):
+        both = {
+            name: _with_history(
+                stage.new_servers(f"history-{number}-{name}")["paddock"], is_kept=name == "on"
+            )
+            for name in ("on", "off")
+        }
+        with running(*both.values()):
+            for server in both.values():
+                zkload.load(server, WRITES[0], 1.0, 0)
+            for cell in WRITES:
+                ratios[cell].append(_ratio(stage, number, cell, both))
+    worst = max(ratios, key=lambda cell: statistics.median(ratios[cell]))
+    what = "CPU of a write with history, to without"
+    for cell, found in ratios.items():
+        print(f"{what}: {cell.row} {cell.column}: {_spread(found)}", flush=True)
+    title = f"{what}, the worst of {len(WRITES)} cells"
+    stage.note(Figure.HISTORY_COST, title, {"paddock": ratios[worst]})
+
+
+def _cluster(stage: Stage) -> None:
+    """The same with three servers on etcd, of which each keeps history, or none does."""
+    ratios = []
+    for number in range(stage.chosen.rounds):
+        cpu_us = {}
+        for name in ("on", "off") if number % 2 == 0 else ("off", "on"):
+            service = services.paddock(stage.folder / f"history-cluster-{number}-{name}")
+            for one in service.members:
+                _with_history(one, is_kept=name == "on")
+            with services.running(service):
+                one = service.members[0]
+                zkload.load(one, CLUSTER_WRITES, 2.0, 0)
+                run = zkload.load(one, CLUSTER_WRITES, 2 * stage.chosen.seconds, 0)
+                cpu_us[name] = run.cpu_us_per_op
+        ratios.append(cpu_us["on"] / cpu_us["off"])
+    title = "three servers: CPU of a write with history, to without"
+    print(f"{title}: {_spread(ratios)}", flush=True)
+    stage.note(Figure.HISTORY_CLUSTER_COST, title, {"paddock": ratios})
+
+
+def _with_history(server: Server, is_kept: bool) -> Server:
+    server.command += [] if is_kept else ["--history", "off"]
+    return server
+
+
+def _ratio(stage: Stage, number: int, cell: Cell, both: dict[str, Server]) -> float:
+    cpu_us = {
+        name: zkload.load(server, cell, stage.chosen.seconds, stage.chosen.warmup_s).cpu_us_per_op
+        for name, server in stage.alternating(both, number)
+    }
+    return cpu_us["on"] / cpu_us["off"]
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+def _feeds(stage: Stage) -> None:
+    seconds = 1.0 if stage.chosen.quick else LIVE_S
+    figures: dict[Figure, list[float]] = {figure: [] for figure in FEED_TITLES}
+    for number in range(stage.chosen.rounds):
+        server = stage.new_servers(f"feeds-{number}")["paddock"]
+        with running(server):
+            # First, as long as no other changes are in memory.
+            before = server.rss_mib
+            many, most = _watched(server, "many", FEEDS)
+            read = _task(server, "backlog", BACKLOG)
+            live = _task(server, "live", seconds)
+        print(f"feeds: {read}, {live}, {many}", flush=True)
+        figures[Figure.FEED_BACKLOG].append(read["changes_per_s"])
+        figures[Figure.FEED_LIVE].append(live["changes_per_s"])
+        figures[Figure.FEED_BEHIND].append(live["behind_s"])
+        figures[Figure.FEEDS_TOLD].append(many["told_ms"])
+        figures[Figure.FEEDS_MEMORY].append(most - before)
+    for figure, values in figures.items():
+        stage.note(figure, FEED_TITLES[figure], {"paddock": values})
+
+
+def _resume(stage: Stage) -> None:
+    """Read a million changes from history, while another client asks on and on."""
+    count = CHANGES // 10 if stage.chosen.quick else CHANGES
+    server = stage.new_servers("resume")["paddock"]
+    with running(server):
+        since = _task(server, "write", count)["since"]
+        alone_ms = zkload.probe(server, PROBE_S)
+        before = server.rss_mib
+        with ThreadPoolExecutor(1) as threads:
+            probing = threads.submit(zkload.probe, server, PROBE_S)
+            found, most = _watched(server, "resume", since)
+            wait_ms = probing.result()
+    if found["changes"] < count:
+        stage.results.failures.append(f"resume: only {found['changes']:,.0f} of {count:,} changes")
+    print(f"resume: {found}; longest wait {alone_ms:.1f} ms, {wait_ms:.1f} ms", flush=True)
+    what = f"a feed over {count:,} changes of history"
+    stage.note(Figure.FEED_RESUMED, f"{what}, s", {"paddock": [found["seconds"]]})
+    stage.note(
+        Figure.FEED_RESUMED_WAIT, "longest wait of others meanwhile, ms", {"paddock": [wait_ms]}
+    )
+    stage.note(Figure.FEED_RESUMED_MEMORY, "memory that it adds, MiB", {"paddock": [most - before]})
+
+
+def _task(server: Server, task: str, number: float) -> dict[str, float]:
+    command = ["bench.feed_load", str(server.port), task, str(number)]
+    found: dict[str, float] = json.loads(clients.output_of(command, task, TASK_DEADLINE_S))
+    return found
+
+
+def _watched(server: Server, task: str, number: float) -> tuple[dict[str, float], float]:
+    """Carry out a task; return its figures, and the most memory that the server took meanwhile."""
+    most = 0.0
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(_task, server, task, number)
+        while not working.done():
+            most = max(most, _family_mib(server.pid))
+            time.sleep(SAMPLE_S)
+    return working.result(), most
+
+
+def _family_mib(pid: int) -> float:
+    """Return the resident memory of a process and of those that it has started."""
+    total = 0
+    for one in (pid, *_children(pid)):
+        try:
+            pages = int(Path(f"/proc/{one}/statm").read_text().split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total += pages * 4096
+    return total / (1 << 20)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
