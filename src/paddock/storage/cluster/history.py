@@ -38,8 +38,8 @@ from paddock.log.file.segment import (
     HeaderError,
     SegmentHeader,
     SegmentReader,
-    encode_record,
     new_marker,
+    record_parts,
 )
 from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Position, Record
@@ -59,12 +59,11 @@ _SEGMENT_BYTES_MIN: Final = 64 << 10
 _ORIGIN: Final = struct.Struct(">BQQ")
 
 
-def encode_shared(record: Record) -> bytes:
-    """Return what a segment holds of a record of a shared log."""
+def shared_parts(record: Record) -> tuple[bytes, bytes]:
+    """Return what a segment holds of a record of a shared log, without a copy of its payload."""
     server = record.server
     assert server is not None, "a shared log knows who has proposed"
-    origin = _ORIGIN.pack(len(server), record.number, record.revision)
-    return b"".join((origin, server, record.payload))
+    return _ORIGIN.pack(len(server), record.number, record.revision) + server, record.payload
 
 
 def decode_shared(record: Record) -> Record:
@@ -221,13 +220,13 @@ class HistoryFiles:
         if active is not None and (
             last is None
             or record.index != last.index + 1
-            or active.size + len(active.waiting) >= self._segment_bytes
+            or active.size + active.waiting_bytes >= self._segment_bytes
         ):
             self._end_segment()
             active = None
         if active is None:
             active = self._begin_segment(record.index)
-        active.waiting += encode_record(active.marker, record.index, encode_shared(record))
+        active.add(record_parts(active.marker, record.index, shared_parts(record)))
         assert record.server is not None
         self._last = Position(record.index, record.revision, record.server, record.number)
 
@@ -262,8 +261,9 @@ class HistoryFiles:
     def _flush(self, active: _Active) -> None:
         if not active.waiting:
             return
+        data = b"".join((*active.waiting, bytes(SPARE_BYTES)))
         try:
-            self._disk.write(active.file, bytes(active.waiting) + bytes(SPARE_BYTES), active.size)
+            self._disk.write(active.file, data, active.size)
         except OSError:
             active.close(self._disk)
             self._active, self._is_open = None, False
@@ -271,8 +271,8 @@ class HistoryFiles:
             with contextlib.suppress(OSError):
                 self._open()
             raise
-        active.size += len(active.waiting)
-        active.waiting.clear()
+        active.size += active.waiting_bytes
+        active.waiting, active.waiting_bytes = [], 0
         self._sizes[active.first_index] = active.size + SPARE_BYTES
 
     def _remove_oldest(self) -> None:
@@ -300,7 +300,13 @@ class _Active:
         self.first_index = first_index
         # What is in the file, without the zero at its end; and what is not yet.
         self.size = SEGMENT_HEADER_BYTES
-        self.waiting = bytearray()
+        self.waiting: list[bytes] = []
+        self.waiting_bytes = 0
+
+    def add(self, parts: list[bytes]) -> None:
+        """Have the parts of a record written with the next flush."""
+        self.waiting += parts
+        self.waiting_bytes += sum(map(len, parts))
 
     def close(self, disk: Disk) -> None:
         """Close the file, which is not written to any more."""
