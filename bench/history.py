@@ -3,7 +3,7 @@
 Apache ZooKeeper has neither. What history costs is the ratio of two Paddocks, of which one keeps
 none. The processor time of a write is compared, which is less noisy than the number of writes in a
 second. Every start of a server has a speed of its own, so there are many, in turn, and without
-random addresses (`setarch -R`): what remains of it is still some percent.
+random addresses (`setarch -R`). Then the lengths of their arguments decide, so these are equal.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Final
 
 from bench import clients, services, zkload
 from bench.results import Figure
-from bench.servers import Server, running
+from bench.servers import BenchError, Server, running
 from bench.stage import Stage
 from bench.zkload import Cell
 
@@ -29,6 +29,9 @@ LIVE_S: Final = 5.0
 TASK_DEADLINE_S: Final = 600.0
 SAMPLE_S: Final = 0.05
 PROBE_S: Final = 3.0
+# What `--history` is set to.
+KEPT: Final = "24h"
+NONE: Final = "off"
 # Pairs of servers for each round: one says little.
 PAIRS_A_ROUND: Final = 3
 FEED_TITLES: Final = {
@@ -52,10 +55,8 @@ def _single(stage: Stage) -> None:
     ratios: dict[Cell, list[float]] = {cell: [] for cell in WRITES}
     for number in range(stage.chosen.rounds * PAIRS_A_ROUND):
         both = {
-            name: _with_history(
-                stage.new_servers(f"history-{number}-{name}")["paddock"], is_kept=name == "on"
-            )
-            for name in ("on", "off")
+            kept: _keeping(stage.new_servers(f"history-{number}-{kept}")["paddock"], kept)
+            for kept in (KEPT, NONE)
         }
         with running(*both.values()):
             for server in both.values():
@@ -75,36 +76,41 @@ def _cluster(stage: Stage) -> None:
     ratios = []
     for number in range(stage.chosen.rounds * PAIRS_A_ROUND):
         cpu_us = {}
-        for name in ("on", "off") if number % 2 == 0 else ("off", "on"):
-            folder = stage.folder / f"history-cluster-{number}-{name}"
+        for kept in (KEPT, NONE) if number % 2 == 0 else (NONE, KEPT):
+            folder = stage.folder / f"history-cluster-{number}-{kept}"
             service = services.paddock(folder)
             for one in service.members:
-                _with_history(one, is_kept=name == "on")
+                _keeping(one, kept)
             with services.running(service):
                 one = service.members[0]
                 zkload.load(one, CLUSTER_WRITES, 2.0, 0)
-                run = zkload.load(one, CLUSTER_WRITES, 2 * stage.chosen.seconds, 0)
-                cpu_us[name] = run.cpu_us_per_op
+                cpu_us[kept] = _cpu_us(one, CLUSTER_WRITES, 2 * stage.chosen.seconds)
             # The next one gets the same memory for its files, and no other.
             shutil.rmtree(folder)
-        ratios.append(cpu_us["on"] / cpu_us["off"])
+        ratios.append(cpu_us[KEPT] / cpu_us[NONE])
     title = "three servers: CPU of a write with history, to without"
     print(f"{title}: {_spread(ratios)}", flush=True)
     stage.note(Figure.HISTORY_CLUSTER_COST, title, {"paddock": ratios})
 
 
-def _with_history(server: Server, is_kept: bool) -> Server:
-    history = "1d" if is_kept else "off"
-    server.command = ["setarch", "-R", *server.command, "--history", history]
+def _keeping(server: Server, kept: str) -> Server:
+    server.command = ["setarch", "-R", *server.command, "--history", kept]
     return server
 
 
 def _ratio(stage: Stage, number: int, cell: Cell, both: dict[str, Server]) -> float:
     cpu_us = {
-        name: zkload.load(server, cell, stage.chosen.seconds, stage.chosen.warmup_s).cpu_us_per_op
-        for name, server in stage.alternating(both, number)
+        kept: _cpu_us(server, cell, stage.chosen.seconds)
+        for kept, server in stage.alternating(both, number)
     }
-    return cpu_us["on"] / cpu_us["off"]
+    return cpu_us[KEPT] / cpu_us[NONE]
+
+
+def _cpu_us(server: Server, cell: Cell, seconds: float) -> float:
+    run = zkload.load(server, cell, seconds, 0.1)
+    if not run.ops_per_s:
+        raise BenchError(f"{cell.row} {cell.column}: no answer in time")
+    return run.cpu_us_per_op
 
 
 def _spread(ratios: list[float]) -> str:
