@@ -169,6 +169,10 @@ class OwnPast:
         return self._replay.machine.time_ms
 
     @property
+    def time_ms_max(self) -> int:
+        return self.time_ms
+
+    @property
     def nodes(self) -> Nodes:
         return self._replay.machine.tree.nodes
 
@@ -194,10 +198,10 @@ class OwnPast:
                 return
             following = self._source.go_on(self)
             if following is None:
-                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                yield Gap(self.zxid, self.time_ms, None, None, None, reason)
                 return
             zxid, time_ms = following.machine.zxid, following.machine.time_ms
-            gap = Gap(self.zxid, self.time_ms, zxid, time_ms, reason)
+            gap = Gap(self.zxid, self.time_ms, zxid, time_ms, time_ms, reason)
             if not until.has(zxid, time_ms):
                 yield gap
                 return
