@@ -142,6 +142,7 @@ def test_what_the_log_says_of_it() -> None:
             EXPIRE,
             [
                 Event(8500, e.STALLED, details={"seconds": "x"}),
+                Event(8500, e.STALLED, details={"seconds": 10**400}),
                 Event(9000, e.SESSION_ENDED, session=ME, details={"silent_seconds": "x"}),
             ],
             s.NOT_KNOWN,
