@@ -67,10 +67,18 @@ class ApacheSource:
     def __init__(self, data: Path, log: Path | None = None) -> None:
         self._data = data
         self._log = data if log is None else log
+        self._is_log_named = log is not None
 
     def begin(self, moment: Moment) -> ApachePast:
-        zxid = self._last_zxid(moment)
         snapshots, logs = find_snapshots(self._data), find_logs(self._log)
+        if snapshots and not logs and not self._is_log_named:
+            # It may have been forgotten, and the newest snapshot is not the end.
+            raise HistoryError(
+                f"{self._data / 'version-2'}: there is no transaction log in it; name the"
+                " dataLogDir of the zoo.cfg with --log-dir, or this folder itself if there really"
+                " is none"
+            )
+        zxid = self._last_zxid(moment)
         for named, path in reversed(snapshots):
             past = self._from(named, path) if named <= zxid else None
             if past is not None and past.zxid <= zxid:

@@ -235,10 +235,21 @@ def test_a_snapshot_at_the_beginning_of_an_epoch_shows_no_gap(
 
 def test_snapshots_alone_do_not_say_what_was_at_a_time(apache: ApacheFolder) -> None:
     apache.snapshot(9, files.snapshot({"/a": files.Node(b"7", mtime=TIME_MS + 7)}))
+    # As if somebody says that there is really no log.
+    source = ApacheSource(apache.path, apache.path)
     for time in (-(10**6), 7, 10**6):
         with pytest.raises(HistoryError, match="Ask for 'now', or for zxid 0x9"):
-            data(apache, at(time))
-    assert data(apache, NOW) == data(apache, Moment(zxid=9)) == (9, b"7")
+            state_at(source, at(time))
+    for moment in (NOW, Moment(zxid=9)):
+        past = state_at(source, moment)
+        assert (past.zxid, past.time_ms, past.time_ms_max) == (9, TIME_MS + 7, None)
+
+
+@pytest.mark.parametrize("moment", [NOW, BEGINNING, Moment(zxid=9), Moment(time_ms=TIME_MS)])
+def test_a_log_that_was_forgotten_is_asked_for(apache: ApacheFolder, moment: Moment) -> None:
+    apache.snapshot(9, files.snapshot())
+    with pytest.raises(HistoryError, match=r"name the dataLogDir of the zoo\.cfg with --log-dir"):
+        data(apache, moment)
 
 
 def test_a_snapshot_is_not_begun_with_if_the_log_lacks_what_it_may_hold(
