@@ -145,7 +145,7 @@ async def test_what_was_set_aside_is_not_gone_on_with(tmp_path: Path) -> None:
 async def test_files_are_never_touched_on_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = []
+    threads: list[threading.Thread] = []
     for name in ("append", "set_aside", "close"):
         method = getattr(HistoryFiles, name)
 
