@@ -240,7 +240,7 @@ def test_a_page_that_is_purged_meanwhile_is_read_again(
         reader = PageReader(own_source(folder.path))
         read, failures = reader.read, [PurgedError("gone")]
 
-        def purged_once(*arguments: Any) -> tuple[bytes, int]:
+        def purged_once(*arguments: Any) -> tuple[list[bytes], int]:
             if failures:
                 raise failures.pop()
             return read(*arguments)
