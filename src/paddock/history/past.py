@@ -7,6 +7,8 @@
   the state stays before it.
 * A state stops before the entry that would take it beyond a moment. So at a zxid it has that write,
   and at a time all writes up to it.
+* The time of a state may not be known exactly, only that it is not before one time and not behind
+  another. Then it is the state at a time only from the latter on; before that, nobody knows.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from paddock.errors import PaddockError
-from paddock.history.moment import Moment, shown_time
+from paddock.history.moment import Moment, shown_span, shown_time
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
 
@@ -78,7 +80,10 @@ class Gap:
     zxid: int
     time_ms: int
     next_zxid: int | None
+    # The state that follows is not older than this, and not younger than that. The two are the same
+    # if its time is known; the latter is None if nothing says how young it is at most.
     next_time_ms: int | None
+    next_time_ms_max: int | None
     reason: str
 
     def __str__(self) -> str:
@@ -89,7 +94,8 @@ class Gap:
             )
         return (
             f"there is a gap from {shown_time(self.time_ms)} (zxid 0x{self.zxid:x}) to"
-            f" {shown_time(self.next_time_ms)} (zxid 0x{self.next_zxid:x}): {self.reason}"
+            f" {shown_span(self.next_time_ms, self.next_time_ms_max)} (zxid 0x{self.next_zxid:x}):"
+            f" {self.reason}"
         )
 
 
@@ -110,7 +116,11 @@ class Past(Protocol):
 
     @property
     def time_ms(self) -> int:
-        """The time of the last entry in it; 0 if there was none."""
+        """The time of the last entry in it, which may be later; 0 if there was none."""
+
+    @property
+    def time_ms_max(self) -> int | None:
+        """How late that may be; None if nothing says so."""
 
     @property
     def nodes(self) -> Nodes:
@@ -139,12 +149,12 @@ def state_at(source: Source, moment: Moment) -> Past:
     for step in past.steps(moment):
         if not isinstance(step, Gap):
             continue
-        following, time_ms = step.next_zxid, step.next_time_ms
-        if following is None or time_ms is None or not moment.has(following, time_ms):
+        following = step.next_zxid
+        if following is None or not moment.has(following, step.next_time_ms_max):
             raise MissingPastError(f"{moment} is not in the history: {step}", step.next_zxid)
     if moment.zxid is not None and past.zxid < moment.zxid:
         raise NotYetError(
             f"{moment} is not in the history, which ends with zxid 0x{past.zxid:x} at"
-            f" {shown_time(past.time_ms)}"
+            f" {shown_span(past.time_ms, past.time_ms_max)}"
         )
     return past

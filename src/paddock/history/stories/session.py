@@ -262,7 +262,11 @@ def _take(story: SessionStory, step: Step, beside: set[bytes]) -> None:
 def _seconds(event: Event, name: str) -> float | None:
     """Return how long an event says that something took."""
     found = event.details.get(name)
-    return float(found) if isinstance(found, float | int) else None
+    try:
+        return float(found) if isinstance(found, float | int) else None
+    except OverflowError:
+        # No server has written that.
+        return None
 
 
 def _moment_fields(step: Step | None) -> dict[str, Any] | None:

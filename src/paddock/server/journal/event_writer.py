@@ -63,7 +63,7 @@ class EventWriter(Journal):
         self._is_writing = False
         self._is_stopped = False
         self._stall_watch: StallWatch | None = None
-        self._executor = ThreadPoolExecutor(1, "paddock-events")
+        self._executor = _new_executor()
 
     def add(
         self,
@@ -125,7 +125,8 @@ class EventWriter(Journal):
         try:
             writing = self._loop.run_in_executor(self._executor, self._write, events, lost)
         except (RuntimeError, MemoryError):
-            # There is no memory for a thread.
+            # There is no memory for a thread. The executor would write these when it has got one.
+            self._executor = _new_executor()
             self._lost += lost + len(events)
         else:
             self._is_writing = True
@@ -147,6 +148,10 @@ class EventWriter(Journal):
                 self._files.append(events, lost)
             except Exception:
                 logger.exception("%d events are lost", len(events))
+
+
+def _new_executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "paddock-events")
 
 
 def _names(identities: Identities) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ its index, `SharedReplay` builds the state after any later record, as long as no
 * A segment that begins later than the one before it has ended is a gap: the disk was full or slow,
   or the server was away for so long that the shared log did not have those records any more.
 * Each run begins a segment of its own. What a crash left at the end of the last one is cut before.
-* A record that is there is not written again: a server that starts applies some of them twice.
+* A record that is there is not written again: a server that starts applies some of them twice. It
+  is compared with what is there, since the log may have been restored from a backup meanwhile.
 * Of another service, or of a log that was restored from a backup, nothing follows what is there.
   That is set aside, in `history.aside`.
 """
@@ -138,6 +139,9 @@ class HistoryFiles:
         self._is_open = False
         # The last record; None before the first one.
         self._last: Position | None = None
+        # What is there, behind the first record that came again; and the last that was read of it.
+        self._stored: Iterator[Item] | None = None
+        self._stored_record: Record | None = None
         # By first index, the sizes of the segments. The last one may be the active one.
         self._sizes: dict[int, int] = {}
         self._active: _Active | None = None
@@ -191,7 +195,7 @@ class HistoryFiles:
             files = []
         if not files:
             write_file(name, service + b"\n", self._disk)
-        self._last = None
+        self._last = self._stored = self._stored_record = None
         while files and self._last is None:
             self._last = _cut(files[-1][1])
             if self._last is None:
@@ -204,16 +208,32 @@ class HistoryFiles:
         last = self._last
         if last is None:
             return
-        if record.index == last.index:
-            found = (record.revision, record.server, record.number)
-            is_same = found == (last.revision, last.server, last.number)
-        elif record.index > last.index:
-            is_same = record.revision >= last.revision
+        if record.index < last.index:
+            is_same = record.revision <= last.revision and self._is_there(record)
         else:
-            is_same = record.revision <= last.revision
+            self._stored = self._stored_record = None
+            is_later = record.index > last.index
+            is_same = record.revision >= last.revision if is_later else _is_at(record, last)
         if not is_same:
             self._set_aside()
             self._open()
+
+    def _is_there(self, record: Record) -> bool:
+        """Return whether a record that comes again is the one that is there, or is missing."""
+        if self._stored is None:
+            self._stored = read_history(self._folder, record.index - 1)
+        stored = self._stored_record
+        while stored is None or stored.index < record.index:
+            item = next(self._stored, None)
+            if item is None:
+                return True
+            if isinstance(item, Record):
+                stored = self._stored_record = item
+        if stored.index > record.index:
+            return True
+        assert stored.server is not None
+        at = Position(stored.index, stored.revision, stored.server, stored.number)
+        return _is_at(record, at)
 
     def _append(self, record: Record) -> None:
         active, last = self._active, self._last
@@ -312,6 +332,15 @@ class _Active:
         """Close the file, which is not written to any more."""
         with contextlib.suppress(OSError):
             disk.close(self.file)
+
+
+def _is_at(record: Record, position: Position) -> bool:
+    """Return whether a record with an index is the one that a position names."""
+    return (record.revision, record.server, record.number) == (
+        position.revision,
+        position.server,
+        position.number,
+    )
 
 
 def _cut(path: Path) -> Position | None:

@@ -50,7 +50,7 @@ def test_what_the_log_says_of_it() -> None:
     noise = step(4, "set", OTHER, b"/l/c")
     end = step(10, "close_session", OTHER, b"/l/d", change=(OTHER, ENDED, 4000))
     after = [step(11, "set", OTHER, b"/l/c"), end, step(12, "set", OTHER, b"/far")]
-    gap = Gap(1, 1000, 2, 2000, "lost")
+    gap = Gap(1, 1000, 2, 2000, 2000, "lost")
     story = tell_session(ME, [OPEN, gap, attached, noise, EXPIRE, *after], [])
     assert (story.opened, story.attached, story.ended) == (OPEN, [attached], EXPIRE)
     assert (story.timeout_ms, story.identities) == (4000, ("ip:10.0.0.7",))
@@ -142,6 +142,7 @@ def test_what_the_log_says_of_it() -> None:
             EXPIRE,
             [
                 Event(8500, e.STALLED, details={"seconds": "x"}),
+                Event(8500, e.STALLED, details={"seconds": 10**400}),
                 Event(9000, e.SESSION_ENDED, session=ME, details={"silent_seconds": "x"}),
             ],
             s.NOT_KNOWN,

@@ -6,6 +6,8 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from paddock.log.file.disk import Disk
 from paddock.protocol.acl import Identity
 from paddock.server.journal.event_writer import EVENTS_MAX, FAILURES_MAX, EventWriter
@@ -103,3 +105,24 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
     asyncio.run(scenario())
     kinds = [event.kind for event in written(tmp_path)]
     assert kinds == [STALLED, LOST, *[SLOW_SYNC] * EVENTS_MAX]
+
+
+@in_virtual_time
+async def test_events_that_no_thread_could_write_are_lost_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    journal = writer(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(2):
+            journal.add(SLOW_SYNC)
+            await asyncio.sleep(2)
+    journal.add(STALLED)
+    await asyncio.sleep(2)
+    journal.stop()
+    journal.close()
+    found = [(event.kind, event.details) for event in written(tmp_path)]
+    assert found == [(LOST, {"count": 2}), (STALLED, {})]
