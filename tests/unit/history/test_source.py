@@ -104,9 +104,9 @@ async def test_a_server_that_was_outvoted_leaves_a_gap_in_the_history_of_others(
         await stage.servers.pop("a").stop()
     source = open_source(tmp_path)
     found = {
-        zxid: node.data
+        zxid: then.data
         for zxid in (first, last)
-        if (node := state_at(source, Moment(zxid=zxid)).nodes.get(b"/n")) is not None
+        if (then := state_at(source, Moment(zxid=zxid)).nodes.get(b"/n")) is not None
     }
     assert found == {first: b"0", last: b"3"}
     with pytest.raises(HistoryError, match="its server had another state at"):
