@@ -73,6 +73,9 @@ class Kept:
 class OwnSource:
     """The log and the snapshots of one server."""
 
+    # Its events are beside it.
+    unknown = ""
+
     def __init__(
         self,
         log: Path,

@@ -126,6 +126,10 @@ class Past(Protocol):
 class Source(Protocol):
     """Where a history is kept."""
 
+    @property
+    def unknown(self) -> str:
+        """What no history of this kind can tell of sessions and clients; empty if it may all."""
+
     def begin(self, moment: Moment) -> Past:
         """Return the state that is at or before a moment and nearest to it.
 

@@ -1,13 +1,17 @@
 """The holder of a lock in an incident, as a process of its own.
 
-    python -m tests.fault.stage.incident_holder HOSTS TIMEOUT PATH LAYOUT TEMPER
+    python -m tests.fault.stage.incident_holder HOSTS SECONDS PATH LAYOUT TEMPER
 
-It says `holding SESSION PASSWORD NODE` and then does what it is told, a word on a line: `release`
-and `close` end it in good order, `write` asks for a write and does not wait, `hurry` asks for
-one and ends the process if it takes long, `ask` says `answered`
-once a server has answered, or `gave_up`, or `expired`. A patient one looks for its server for as long as it takes. An impatient
-one ends, without a word to anybody, as soon as its connection is lost: so many programs fence
-themselves.
+It says `holding SESSION PASSWORD NODE` and then does what it is told, a word on a line:
+
+* `release` deletes its node, `close` ends its session, both in good order.
+* `write` asks for a write and does not wait. `hurry` asks for one, and the process ends if it takes
+  long.
+* `ask` waits for a server, and says `answered`; or `gave_up` if the recipe has done that, because
+  it had heard nothing for too long; or `expired`.
+
+A patient one looks for its server for as long as it takes. An impatient one ends, without a word to
+anybody, as soon as its connection is lost: so many programs fence themselves.
 """
 
 from __future__ import annotations
@@ -35,9 +39,9 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-async def hold(hosts: str, timeout: float, path: str, layout: str, temper: str) -> None:
+async def hold(hosts: str, seconds: float, path: str, layout: str, temper: str) -> None:
     """Hold a lock with Paddock's client, in its own layout or in Curator's."""
-    client = connect(hosts, session_timeout=timeout)
+    client = connect(hosts, session_timeout=seconds)
     await client.start()
 
     def listen(state: SessionState) -> None:
@@ -85,14 +89,14 @@ async def hold(hosts: str, timeout: float, path: str, layout: str, temper: str) 
                 say("expired")
 
 
-def hold_by_kazoo(hosts: str, timeout: float, path: str, temper: str) -> None:
+def hold_by_kazoo(hosts: str, seconds: float, path: str, temper: str) -> None:
     """Hold a lock with kazoo."""
     # Only here: the others need not wait for it.
     from kazoo.client import KazooClient
     from kazoo.protocol.states import KazooState
     from kazoo.recipe.lock import Lock as KazooLock
 
-    client = KazooClient(hosts, timeout=timeout, connection_retry={"max_tries": -1})
+    client = KazooClient(hosts, timeout=seconds, connection_retry={"max_tries": -1})
 
     def listen(state: str) -> None:
         if state != KazooState.CONNECTED and temper == IMPATIENT:
@@ -129,11 +133,11 @@ def hold_by_kazoo(hosts: str, timeout: float, path: str, temper: str) -> None:
 
 
 def main() -> None:
-    hosts, timeout, path, layout, temper = sys.argv[1:]
+    hosts, seconds, path, layout, temper = sys.argv[1:]
     if layout == "kazoo":
-        hold_by_kazoo(hosts, float(timeout), path, temper)
+        hold_by_kazoo(hosts, float(seconds), path, temper)
     else:
-        asyncio.run(hold(hosts, float(timeout), path, layout, temper))
+        asyncio.run(hold(hosts, float(seconds), path, layout, temper))
 
 
 if __name__ == "__main__":

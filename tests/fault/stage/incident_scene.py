@@ -127,7 +127,7 @@ class Holder:
     def _wait_said(self, *expected: str) -> list[str]:
         assert self.process.stdout is not None
         words = self.process.stdout.readline().split()
-        assert words and words[0] in expected, f"{words}, not {expected}: {self._log.read_text()}"
+        assert words[:1] in [[one] for one in expected], (words, expected, self._log.read_text())
         return words
 
 

@@ -21,16 +21,15 @@ import argparse
 import json
 import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from paddock.history.stories import lock as l
+from paddock.history.stories import lock as k
 from paddock.history.stories import session as s
 from paddock.storage import events as e
 from paddock.testing import Direction
@@ -57,16 +56,16 @@ class Truth:
     culprit: int = 0
 
 
-SILENT: Final = Truth(s.CLIENT_SILENT, l.EXPIRED)
-GONE: Final = Truth(s.CLIENT_GONE, l.EXPIRED)
-CUT_OFF: Final = Truth(s.CLIENT_CUT_OFF, l.EXPIRED)
-CLOSED: Final = Truth(s.CLOSED, l.CLOSED)
-RELEASED: Final = Truth(None, l.RELEASED)
+SILENT: Final = Truth(s.CLIENT_SILENT, k.EXPIRED)
+GONE: Final = Truth(s.CLIENT_GONE, k.EXPIRED)
+CUT_OFF: Final = Truth(s.CLIENT_CUT_OFF, k.EXPIRED)
+CLOSED: Final = Truth(s.CLOSED, k.CLOSED)
+RELEASED: Final = Truth(None, k.RELEASED)
 NOTHING: Final = Truth(None, None)
-PAUSED: Final = Truth(s.SERVER_GONE, l.EXPIRED, e.STALLED)
-KILLED: Final = Truth(s.SERVER_GONE, l.EXPIRED, e.SERVER_STARTED)
-STOPPED: Final = Truth(s.SERVER_GONE, l.EXPIRED, e.SERVER_STOPPING)
-SLOW: Final = Truth(s.SERVER_SLOW, l.EXPIRED, e.SLOW_SYNC)
+PAUSED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.STALLED)
+KILLED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.SERVER_STARTED)
+STOPPED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.SERVER_STOPPING)
+SLOW: Final = Truth(s.SERVER_SLOW, k.EXPIRED, e.SLOW_SYNC)
 
 
 def client_paused(scene: Scene) -> tuple[Holder, Truth]:
@@ -123,7 +122,7 @@ def lock_deleted_by_another(scene: Scene) -> tuple[Holder, Truth]:
     holder = scene.begin()
     culprit = scene.connect()
     assert culprit.call(rq.delete(holder.node)).err == 0
-    return holder, Truth(None, l.DELETED_BY_OTHER, culprit=culprit.session_id)
+    return holder, Truth(None, k.DELETED_BY_OTHER, culprit=culprit.session_id)
 
 
 def network_cut(scene: Scene) -> tuple[Holder, Truth]:
@@ -345,27 +344,55 @@ def make_incident(seed: int, folder: Path) -> Incident:
     )
 
 
-def judge(incident: Incident) -> tuple[str, list[str]]:
-    """Return the verdict on what `explain` says, and what is not as it was."""
-    truth, found = incident.truth, list[str]()
-    told = _explained(incident.data, "session", f"0x{incident.session:x}")
-    if told["cause"] == s.NOT_KNOWN:
-        return NOT_TOLD, [str(told)]
-    if (told["cause"], told["trouble"]) != (truth.cause, truth.trouble):
-        found.append(f"the session: {told['cause']}, {told['trouble']}: {told['text']}")
-    if incident.neighbour:
-        cause = _explained(incident.data, "session", f"0x{incident.neighbour:x}")["cause"]
-        if cause != s.CLOSED:
-            found.append(f"the neighbour: {cause}")
-    found += _lock_faults(incident, _explained(incident.data, "lock", incident.plan.path))
+class Told(NamedTuple):
+    """What `explain` says, as it does for programs."""
+
+    session: dict[str, Any]
+    lock: dict[str, Any]
+    # Of the session that a neighbour has closed, and of the node that was deleted; if there is one.
+    neighbour: dict[str, Any] | None
+    node: dict[str, Any] | None
+
+
+def ask(incident: Incident) -> Told:
+    """Ask about an incident; it is not said what has happened."""
+    lock = explained(incident.data, "lock", incident.plan.path)
+    former, neighbour = lock["former"], incident.neighbour
+    return Told(
+        explained(incident.data, "session", f"0x{incident.session:x}"),
+        lock,
+        explained(incident.data, "session", f"0x{neighbour:x}") if neighbour else None,
+        explained(incident.data, "node", former[0]["path"]) if former else None,
+    )
+
+
+def explained(data: Path, *arguments: str) -> dict[str, Any]:
+    """Return what `paddock explain` says of a data folder."""
+    done = ended_here("explain", *arguments, "--json", "--data", str(data))
+    assert done.status == 0, done
+    found: dict[str, Any] = json.loads(done.output)
+    return found
+
+
+def judge(incident: Incident, told: Told) -> tuple[str, list[str]]:
+    """Return the verdict on what was told, and what of it is not as it was."""
+    truth, session, found = incident.truth, told.session, list[str]()
+    if session["cause"] == s.NOT_KNOWN:
+        return NOT_TOLD, [session["text"]]
+    if (session["cause"], session["trouble"]) != (truth.cause, truth.trouble):
+        found.append(f"the session: {session['cause']}, {session['trouble']}: {session['text']}")
+    if told.neighbour is not None and told.neighbour["cause"] != s.CLOSED:
+        found.append(f"the neighbour: {told.neighbour['text']}")
+    found += _lock_faults(incident, told)
     return WRONG if found else RIGHT, found
 
 
-def _lock_faults(incident: Incident, told: dict[str, Any]) -> Iterable[str]:
+def _lock_faults(incident: Incident, told: Told) -> Iterable[str]:
     """Yield what is wrong in the story of the lock."""
     truth, names = incident.truth, [f"0x{one:x}" for one in (incident.session, *incident.waiters)]
-    line = [one for one in (told["holder"], *told["waiters"]) if one is not None]
-    former = told["former"]
+    lock = told.lock
+    line = [one for one in (lock["holder"], *lock["waiters"]) if one is not None]
+    former = lock["former"]
     expected = names if truth.how is None else names[1:]
     if [one["session"] for one in line] != expected:
         yield f"the line: {line}"
@@ -380,17 +407,9 @@ def _lock_faults(incident: Incident, told: dict[str, Any]) -> Iterable[str]:
     elif line and line[0]["held"] != former[0]["went"]:
         yield f"the hand-over: {former[0]} {line[0]}"
     if truth.culprit:
-        (node,) = [one["path"] for one in former]
-        last = _explained(incident.data, "node", node)["last"][-1]
-        if (last["kind"], last["session"]) != ("deleted", f"0x{truth.culprit:x}"):
+        last = told.node["last"][-1] if told.node is not None else {}
+        if (last.get("kind"), last.get("session")) != ("deleted", f"0x{truth.culprit:x}"):
             yield f"who has deleted it: {last}"
-
-
-def _explained(data: Path, *arguments: str) -> dict[str, Any]:
-    done = ended_here("explain", *arguments, "--json", "--data", str(data))
-    assert done.status == 0, done
-    found: dict[str, Any] = json.loads(done.output)
-    return found
 
 
 def play(seeds: Iterable[int], folder: Path, workers: int) -> list[Incident]:
@@ -409,7 +428,7 @@ def main() -> int:
     seeds = range(int(first or 0), int(end))
     with tempfile.TemporaryDirectory(prefix="paddock-incidents-") as name:
         for incident in play(seeds, Path(name), options.workers):
-            verdict, found = judge(incident)
+            verdict, found = judge(incident, ask(incident))
             verdicts[verdict] += 1
             if found:
                 print(f"{verdict}: {incident}", *found, sep="\n  ")

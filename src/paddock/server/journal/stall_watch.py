@@ -1,7 +1,8 @@
 """Notices that the server stood still: its process was paused, its loop held, its machine asleep.
 
-A timer goes off four times a second. If it comes late, the loop did nothing meanwhile. If the time of day
-went on by more or less than the timer's clock, somebody has set it, or the machine has slept.
+A timer goes off four times a second. If it comes late, the loop did nothing meanwhile. If the time
+of day went on by more or less than the timer's clock, somebody has set it, or the machine has
+slept.
 """
 
 from __future__ import annotations

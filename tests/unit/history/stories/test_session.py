@@ -259,9 +259,7 @@ def test_a_trouble_after_which_its_client_came_back_is_no_cause() -> None:
 def test_who_closed_it_and_who_came_too_late() -> None:
     closed = Event(9000, e.SESSION_ENDED, session=ME, address="10.0.0.9:7", reason=e.CLOSED)
     assert cause(CLOSE, closed).text == "its client closed it, from 10.0.0.9:7"
-    late = Event(
-        9500, e.HANDSHAKE_FAILED, session=ME, address="10.0.0.7:2", reason=e.EXPIRED
-    )
+    late = Event(9500, e.HANDSHAKE_FAILED, session=ME, address="10.0.0.7:2", reason=e.EXPIRED)
     lines = tell_session(ME, [OPEN, EXPIRE], [late]).lines()
     assert any(line.endswith("asked for by 10.0.0.7:2: too late") for line in lines)
 
