@@ -203,10 +203,10 @@ mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated
 lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and full disks, judged, and a control: about ten minutes, with a table of what clients noticed
 	$(PURE) timeout 1800 $(BIN)/python -m pytest -s tests/fault/test_lab.py tests/fault/test_wrong_proxy.py
 
-# INCIDENTS=7:8 plays one again.
+# INCIDENTS=7:8 plays one again, INCIDENT=--cluster those of two servers.
 INCIDENTS ?= 100
 incidents: $(VENV)/.dev judges ## incidents with real processes, from seeds, whose causes `paddock explain` has to name (INCIDENTS=1000, or 7:8)
-	$(PURE) $(BIN)/python -m tests.fault.stage.incidents --seeds $(INCIDENTS)
+	$(PURE) $(BIN)/python -m tests.fault.stage.incidents --seeds $(INCIDENTS) $(INCIDENT)
 
 FILE ?= build/lab/*.history.gz
 judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)

@@ -14,22 +14,20 @@ import pytest
 
 from paddock.history.stories import lock as lock_story
 from paddock.history.stories import session as session_story
+from tests.fault.stage.incident_cluster import CLUSTER_KINDS
 from tests.fault.stage.incident_holder import PATIENT
+from tests.fault.stage.incident_kinds import CLOSED, GONE, KINDS, NOTHING, SILENT
 from tests.fault.stage.incident_scene import Holder, Plan
 from tests.fault.stage.incidents import (
-    CLOSED,
-    GONE,
-    KINDS,
     NOT_TOLD,
-    NOTHING,
     RIGHT,
-    SILENT,
     WRONG,
     Incident,
     Told,
     ask,
     explained,
     judge,
+    make_cluster_incident,
     play,
 )
 from tests.support import requests as rq
@@ -55,7 +53,8 @@ FEARED = {
 def stories(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Incident, Told]]:
     """What has happened, and what is told of it."""
     with skipped_where_missing():
-        incidents = play(SEEDS, tmp_path_factory.mktemp("incidents"), len(SEEDS))
+        played = play(SEEDS, tmp_path_factory.mktemp("incidents"), len(SEEDS))
+        incidents = [one.result() for one in played]
     return [(one, ask(one)) for one in incidents]
 
 
@@ -86,10 +85,22 @@ def test_the_judge_finds_what_is_wrong(stories: list[tuple[Incident, Told]]) -> 
 def test_causes_of_many_incidents_are_named(tmp_path: Path) -> None:
     seeds = range(4 * len(KINDS))
     with skipped_where_missing():
-        verdicts = [judge(one, ask(one)) for one in play(seeds, tmp_path, 8)]
+        incidents = [one.result() for one in play(seeds, tmp_path, 8)]
+    verdicts = [judge(one, ask(one)) for one in incidents]
     wrong = [found for verdict, found in verdicts if verdict == WRONG]
     assert wrong == []
     assert sum(verdict == RIGHT for verdict, _ in verdicts) >= 0.9 * len(verdicts)
+
+
+@pytest.mark.judge
+@pytest.mark.cluster
+@pytest.mark.long
+def test_causes_in_a_cluster_are_named_by_the_server_that_is_left(tmp_path: Path) -> None:
+    with skipped_where_missing():
+        played = play(range(len(CLUSTER_KINDS)), tmp_path, 2, make_cluster_incident)
+        incidents = [one.result() for one in played]
+    verdicts = {str(one): judge(one, ask(one)) for one in incidents}
+    assert {verdict for verdict, _ in verdicts.values()} == {RIGHT}, verdicts
 
 
 @pytest.mark.judge

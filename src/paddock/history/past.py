@@ -66,6 +66,8 @@ class Step:
     paths: tuple[bytes, ...]
     # What became of a session: which one, what, and its timeout; None if nothing did.
     session_change: tuple[int, str, int] | None = None
+    # The number of the server that has opened or attached it; 0 for a server of its own.
+    server: int = 0
 
 
 @dataclass(frozen=True, slots=True)

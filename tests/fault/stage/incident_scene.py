@@ -25,6 +25,7 @@ from tests.fault.stage.incident_holder import IMPATIENT, LAYOUTS, PATIENT
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.holding import stopped
+from tests.support.members import Member
 from tests.support.slow_disk import SlowDisk
 
 DEADLINE_S: Final = 90.0
@@ -134,13 +135,16 @@ class Holder:
 class Scene:
     """A server with a lock that is held; leaving it stops everything, and the data stays."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: Plan, server: Member | None = None) -> None:
+        # Where the data is that is read afterwards.
         self.data = folder / "data"
         self.plan = plan
-        self.server = ServerProcess(
+        # The one that the holder is on.
+        self.server: ServerProcess | Member = server or ServerProcess(
             self.data,
             ("--tick-time-ms", str(_TICK_MS), "--max-session-timeout-ms", str(_LONG_MS)),
         )
+        self.proxy = FaultProxy(self.server.address)
         self._stack = contextlib.ExitStack()
         self.waiters: list[int] = []
         self.neighbour = 0
@@ -148,14 +152,23 @@ class Scene:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.server)
-            self.proxy = stack.enter_context(FaultProxy(self.server.address))
+            self._start(stack)
             self._prepare()
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *details: object) -> None:
         self._stack.close()
+
+    @property
+    def hosts(self) -> str:
+        """What the holder knows."""
+        return self.proxy.hosts
+
+    @property
+    def others_address(self) -> wire.Address:
+        """Where those connect to whom nothing happens."""
+        return self.server.address
 
     def begin(self, temper: str = PATIENT) -> Holder:
         """Let somebody hold the lock and others wait for it, and everything be well for a while."""
@@ -170,17 +183,21 @@ class Scene:
         return holder
 
     def enter(self, temper: str) -> Holder:
-        holder = Holder(self.proxy.hosts, self.plan, temper, self.data.parent / "holder.log")
+        holder = Holder(self.hosts, self.plan, temper, self.data.parent / "holder.log")
         # Before the server stops, which a paused one would not notice.
         self._stack.callback(holder.leave)
         return holder
+
+    def finish(self) -> None:
+        """Stop the server, before the processes are ended that are there still."""
+        self.server.stop()
 
     def begin_impatient(self) -> Holder:
         return self.begin(IMPATIENT)
 
     def connect(self) -> wire.Client:
         """Return a client to whom nothing happens."""
-        client = wire.connect(self.server.address, timeout_ms=_LONG_MS)
+        client = wire.connect(self.others_address, timeout_ms=_LONG_MS)
         self._stack.callback(client.disconnect)
         return client
 
@@ -231,8 +248,12 @@ class Scene:
             assert time.monotonic() < limit, f"no {what}"
             Signal().wait(POLL_S)
 
+    def _start(self, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(self.server)
+        stack.enter_context(self.proxy)
+
     def _prepare(self) -> None:
-        with wire.connect(self.server.address, timeout_ms=_LONG_MS) as client:
+        with wire.connect(self.others_address, timeout_ms=_LONG_MS) as client:
             path = ""
             for name in self.plan.path.split("/")[1:]:
                 path += f"/{name}"
@@ -241,6 +262,6 @@ class Scene:
             client.close()
 
     def _write(self) -> None:
-        with wire.connect(self.server.address, timeout_ms=_LONG_MS) as client:
+        with wire.connect(self.others_address, timeout_ms=_LONG_MS) as client:
             client.calls(*(rq.set_data("/noise", b"x") for _ in range(self.plan.noise)))
             client.close()

@@ -11,291 +11,37 @@ judge compares what it says with what was done:
 * not told: it says that it does not know;
 * wrong: it names another cause, another way in which the lock was lost, or somebody else.
 
-What no server can tell apart is not drawn: a client that is killed by chance while its server is
-paused or dead, and one that ends itself because of that.
+With `--cluster` there are two servers that share their log (`incident_cluster`), and the one is
+asked that did not have the holder.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from paddock.history.stories import lock as k
 from paddock.history.stories import session as s
-from paddock.storage import events as e
-from paddock.testing import Direction
+from tests.fault.stage.incident_cluster import CLUSTER_KINDS, ClusterScene
+from tests.fault.stage.incident_kinds import KINDS, Truth
 from tests.fault.stage.incident_scene import Holder, Plan, Scene
-from tests.support import requests as rq
-from tests.support import wire
 from tests.support.command import ended_here
 
 RIGHT: Final = "right"
 NOT_TOLD: Final = "not told"
 WRONG: Final = "wrong"
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What was done to the holder: why its session ended, and how it lost the lock."""
-
-    # None: it lives, it holds the lock.
-    cause: str | None
-    how: str | None
-    # The trouble of the server that it came from.
-    trouble: str | None = None
-    # Who else has deleted its node.
-    culprit: int = 0
-
-
-SILENT: Final = Truth(s.CLIENT_SILENT, k.EXPIRED)
-GONE: Final = Truth(s.CLIENT_GONE, k.EXPIRED)
-CUT_OFF: Final = Truth(s.CLIENT_CUT_OFF, k.EXPIRED)
-CLOSED: Final = Truth(s.CLOSED, k.CLOSED)
-RELEASED: Final = Truth(None, k.RELEASED)
-NOTHING: Final = Truth(None, None)
-PAUSED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.STALLED)
-KILLED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.SERVER_STARTED)
-STOPPED: Final = Truth(s.SERVER_GONE, k.EXPIRED, e.SERVER_STOPPING)
-SLOW: Final = Truth(s.SERVER_SLOW, k.EXPIRED, e.SLOW_SYNC)
-
-
-def client_paused(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    holder.pause()
-    scene.happen()
-    scene.wait_lost(holder)
-    return holder, SILENT
-
-
-def client_paused_for_a_moment(scene: Scene) -> tuple[Holder, Truth]:
-    """It comes back too late."""
-    holder, _ = client_paused(scene)
-    holder.resume()
-    scene.wait_event(e.HANDSHAKE_FAILED, holder.session)
-    return holder, SILENT
-
-
-def client_killed(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    holder.kill()
-    scene.happen()
-    scene.wait_lost(holder)
-    return holder, GONE
-
-
-def client_closes(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    holder.tell("close")
-    scene.wait_lost(holder)
-    return holder, CLOSED
-
-
-def client_releases(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    holder.tell("release", "released")
-    return holder, RELEASED
-
-
-def session_closed_by_another(scene: Scene) -> tuple[Holder, Truth]:
-    """Somebody who knows its password takes the session over, and ends it."""
-    holder = scene.begin()
-    thief = wire.connect(
-        scene.server.address,
-        timeout_ms=int(scene.plan.timeout * 1000),
-        session_id=holder.session,
-        password=holder.password,
-    )
-    thief.close()
-    return holder, CLOSED
-
-
-def lock_deleted_by_another(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    culprit = scene.connect()
-    assert culprit.call(rq.delete(holder.node)).err == 0
-    return holder, Truth(None, k.DELETED_BY_OTHER, culprit=culprit.session_id)
-
-
-def network_cut(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    scene.proxy.blackhole()
-    scene.happen()
-    scene.wait_lost(holder)
-    return holder, SILENT
-
-
-def network_cut_to_server(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    scene.proxy.blackhole(Direction.TO_SERVER)
-    scene.wait_lost(holder)
-    return holder, SILENT
-
-
-def network_cut_to_client(scene: Scene) -> tuple[Holder, Truth]:
-    """It comes back again and again, until it looks for its server too seldom."""
-    holder = scene.begin()
-    scene.proxy.blackhole(Direction.TO_CLIENT)
-    scene.wait_lost(holder)
-    return holder, CUT_OFF
-
-
-def network_refuses(scene: Scene) -> tuple[Holder, Truth]:
-    """Something in between closes its connections; to the server it is as if the client did."""
-    holder = scene.begin()
-    scene.proxy.refuse()
-    scene.wait_lost(holder)
-    return holder, GONE
-
-
-def server_paused(scene: Scene) -> tuple[Holder, Truth]:
-    """For longer than the timeout: the holder looks for it until it is back."""
-    holder = scene.begin()
-    scene.server.pause()
-    scene.last(scene.plan.timeout + scene.plan.longer)
-    scene.server.resume()
-    return holder, _after(holder, PAUSED)
-
-
-def server_paused_and_left(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin_impatient()
-    scene.server.pause()
-    holder.wait_end()
-    scene.last(scene.plan.longer)
-    scene.server.resume()
-    scene.wait_lost(holder)
-    return holder, PAUSED
-
-
-def server_paused_and_client_killed_later(scene: Scene) -> tuple[Holder, Truth]:
-    holder, truth = server_paused(scene)
-    if truth != NOTHING:
-        return holder, truth
-    scene.last(0.5 + scene.plan.longer)
-    holder.kill()
-    scene.wait_lost(holder)
-    return holder, GONE
-
-
-def server_killed(scene: Scene) -> tuple[Holder, Truth]:
-    """It is back later than the timeout, and the holder looks for it until then."""
-    holder = scene.begin()
-    scene.server.kill()
-    scene.last(scene.plan.timeout + scene.plan.longer)
-    scene.server.start()
-    return holder, _after(holder, KILLED)
-
-
-def server_killed_and_left(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin_impatient()
-    scene.server.kill()
-    holder.wait_end()
-    scene.last(scene.plan.timeout + scene.plan.longer)
-    scene.server.start()
-    scene.wait_lost(holder)
-    return holder, KILLED
-
-
-def client_killed_before_server(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    holder.kill()
-    scene.wait_event(e.CONNECTION_ENDED, holder.session)
-    scene.server.kill()
-    scene.last(scene.plan.longer)
-    scene.server.start()
-    scene.wait_lost(holder)
-    return holder, GONE
-
-
-def server_killed_and_client_paused_later(scene: Scene) -> tuple[Holder, Truth]:
-    holder, truth = server_killed(scene)
-    if truth != NOTHING:
-        return holder, truth
-    holder.pause()
-    scene.wait_lost(holder)
-    return holder, SILENT
-
-
-def server_stopped_and_left(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin_impatient()
-    scene.server.stop()
-    holder.wait_end()
-    scene.last(scene.plan.longer)
-    scene.server.start()
-    scene.wait_lost(holder)
-    return holder, STOPPED
-
-
-def disk_slow(scene: Scene) -> tuple[Holder, Truth]:
-    """Writes wait for longer than the timeout, and nobody loses a session by that."""
-    holder = scene.begin()
-    slow = scene.slow_disk(scene.plan.timeout + scene.plan.longer)
-    holder.tell("write", "asked")
-    assert holder.ask() == "answered"
-    assert slow.end() > 0
-    return holder, NOTHING
-
-
-def disk_slow_and_left(scene: Scene) -> tuple[Holder, Truth]:
-    """The holder ends because it has no answer."""
-    holder = scene.begin()
-    slow = scene.slow_disk(scene.plan.timeout + scene.plan.longer)
-    holder.tell("hurry")
-    holder.wait_end()
-    slow.end()
-    scene.wait_lost(holder)
-    return holder, SLOW
-
-
-def disk_slow_and_client_paused(scene: Scene) -> tuple[Holder, Truth]:
-    holder = scene.begin()
-    slow = scene.slow_disk(scene.plan.timeout + scene.plan.longer)
-    holder.pause()
-    scene.happen()
-    slow.end()
-    scene.wait_lost(holder)
-    return holder, SILENT
-
-
-def _after(holder: Holder, trouble: Truth) -> Truth:
-    """Return what became of a holder that looks for its server, and may do so too seldom."""
-    return {"answered": NOTHING, "gave_up": RELEASED, "expired": trouble}[holder.ask()]
-
-
-Kind = Callable[[Scene], tuple[Holder, Truth]]
-
-KINDS: Final[tuple[Kind, ...]] = (
-    client_paused,
-    client_paused_for_a_moment,
-    client_killed,
-    client_closes,
-    client_releases,
-    session_closed_by_another,
-    lock_deleted_by_another,
-    network_cut,
-    network_cut_to_server,
-    network_cut_to_client,
-    network_refuses,
-    server_paused,
-    server_paused_and_left,
-    server_paused_and_client_killed_later,
-    server_killed,
-    server_killed_and_left,
-    client_killed_before_server,
-    server_killed_and_client_paused_later,
-    server_stopped_and_left,
-    disk_slow,
-    disk_slow_and_left,
-    disk_slow_and_client_paused,
-)
+# It did not happen as it should have.
+FAILED: Final = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,27 +66,45 @@ class Incident:
 def make_incident(seed: int, folder: Path) -> Incident:
     """Let the incident of a seed happen, with its data in a new folder."""
     folder.mkdir()
-    # Each kind comes once in as many seeds as there are kinds.
-    turn, place = divmod(seed, len(KINDS))
-    kind = Random(turn).sample(KINDS, len(KINDS))[place]
-    plan = Plan.draw(Random(seed))
+    kind, plan = KINDS[_place(seed, len(KINDS))], Plan.draw(Random(seed))
+    scene = Scene(folder, plan)
+    with _noted(f"seed {seed}, {kind.__name__}, {plan}"), scene:
+        holder, truth = kind(scene)
+        scene.finish()
+    return _incident(seed, kind.__name__, scene, holder, truth)
+
+
+def make_cluster_incident(seed: int, folder: Path) -> Incident:
+    """Let the incident of a seed happen to a cluster."""
+    folder.mkdir()
+    kind, plan = CLUSTER_KINDS[_place(seed, len(CLUSTER_KINDS))], Plan.draw(Random(seed))
+    scene = ClusterScene(folder, plan)
+    with _noted(f"seed {seed}, {kind.__name__}, {plan}"), scene:
+        holder, truth = kind(scene)
+        scene.finish()
+    return _incident(seed, kind.__name__, scene, holder, truth)
+
+
+def _place(seed: int, count: int) -> int:
+    """Return which kind it is: each comes once in as many seeds as there are kinds."""
+    turn, place = divmod(seed, count)
+    return Random(turn).sample(range(count), count)[place]
+
+
+@contextlib.contextmanager
+def _noted(what: str) -> Iterator[None]:
+    """Let an error say in which incident it was."""
     try:
-        with Scene(folder, plan) as scene:
-            holder, truth = kind(scene)
-            # It is stopped before the holder's process is ended, which is no part of this.
-            scene.server.stop()
+        yield
     except BaseException as error:
-        error.add_note(f"seed {seed}, {kind.__name__}, {plan}")
+        error.add_note(what)
         raise
+
+
+def _incident(seed: int, kind: str, scene: Scene, holder: Holder, truth: Truth) -> Incident:
+    waiters = tuple(scene.waiters)
     return Incident(
-        seed,
-        kind.__name__,
-        plan,
-        scene.data,
-        truth,
-        holder.session,
-        tuple(scene.waiters),
-        scene.neighbour,
+        seed, kind, scene.plan, scene.data, truth, holder.session, waiters, scene.neighbour
     )
 
 
@@ -412,28 +176,40 @@ def _lock_faults(incident: Incident, told: Told) -> Iterable[str]:
             yield f"who has deleted it: {last}"
 
 
-def play(seeds: Iterable[int], folder: Path, workers: int) -> list[Incident]:
+def play(
+    seeds: Iterable[int],
+    folder: Path,
+    workers: int,
+    make: Callable[[int, Path], Incident] = make_incident,
+) -> list[Future[Incident]]:
     """Let the incidents of some seeds happen, so many at a time."""
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda seed: make_incident(seed, folder / str(seed)), seeds))
+        return [pool.submit(make, seed, folder / str(seed)) for seed in seeds]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", default="100", help="how many, or FROM:TO")
+    parser.add_argument("--cluster", action="store_true", help="in a cluster of two servers")
     parser.add_argument("--workers", type=int, default=4, help="how many at a time")
     options = parser.parse_args()
     first, _, end = options.seeds.rpartition(":")
-    verdicts: Counter[str] = Counter()
     seeds = range(int(first or 0), int(end))
+    verdicts: Counter[str] = Counter()
+    make = make_cluster_incident if options.cluster else make_incident
     with tempfile.TemporaryDirectory(prefix="paddock-incidents-") as name:
-        for incident in play(seeds, Path(name), options.workers):
+        for future in play(seeds, Path(name), options.workers, make):
+            if (error := future.exception()) is not None:
+                traceback.print_exception(error)
+                verdicts[FAILED] += 1
+                continue
+            incident = future.result()
             verdict, found = judge(incident, ask(incident))
             verdicts[verdict] += 1
             if found:
                 print(f"{verdict}: {incident}", *found, sep="\n  ")
-    print(", ".join(f"{verdicts[one]} {one}" for one in (RIGHT, NOT_TOLD, WRONG)))
-    return 1 if verdicts[WRONG] else 0
+    print(", ".join(f"{verdicts[one]} {one}" for one in (RIGHT, NOT_TOLD, WRONG, FAILED)))
+    return 1 if verdicts[WRONG] or verdicts[FAILED] else 0
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ _TROUBLES: Final = {
     e.SERVER_STARTED: "was killed and started again",
     e.LOG_FAILED: "lost its log",
     e.MEMBER_DEPOSED: "was deposed",
+    e.MEMBER_LEFT: "left the cluster",
 }
 # How long before a silence its cause may have begun, beyond the timeout.
 _MARGIN_MS: Final = 5_000
@@ -185,7 +186,11 @@ class SessionStory:
         return self.attached[-1].time_ms if self.attached else 0
 
     def _home(self) -> int:
-        """Return the number of the server that had it last; 0 if it is not known."""
+        """Return the number of the server that had its client last; 0 if it is not known."""
+        # Where the log is shared it says so, whoever's events these are.
+        last = self.attached[-1] if self.attached else self.opened
+        if last is not None and last.server:
+            return last.server
         kinds = (e.SESSION_OPENED, e.SESSION_ATTACHED)
         return next((one.server for one in reversed(self.events) if one.kind in kinds), 0)
 

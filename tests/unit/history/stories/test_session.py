@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -248,6 +249,19 @@ def test_a_member_that_was_killed_has_its_number_from_before() -> None:
     told = cause(EXPIRE, STARTED, opened, STARTED_AGAIN, session_ended(e.GONE))
     assert told.kind == s.SERVER_GONE
     assert "server 2 was killed and started again" in told.text
+
+
+def test_the_events_of_another_member_tell_of_a_member_that_is_gone() -> None:
+    """That it had the session is in the log alone."""
+    opened = dataclasses.replace(OPEN, server=2)
+    deposed = Event(5000, e.MEMBER_DEPOSED, server=1, details={"member": 2})
+    story = tell_session(ME, [opened, EXPIRE], [deposed, session_ended(e.GONE)])
+    assert story.cause()[::2] == (s.SERVER_GONE, e.MEMBER_DEPOSED)
+    # It had moved before.
+    moved = step(3, "attach", ME, change=(ME, ATTACHED, 4000))
+    moved = dataclasses.replace(moved, server=1)
+    story = tell_session(ME, [opened, moved, EXPIRE], [deposed, session_ended(e.GONE)])
+    assert story.cause().kind == s.CLIENT_GONE
 
 
 def test_a_trouble_after_which_its_client_came_back_is_no_cause() -> None:
