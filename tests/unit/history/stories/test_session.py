@@ -217,6 +217,11 @@ def test_a_client_that_has_left_a_server_that_stood_still(
     assert told.trouble == (e.STALLED if expected == s.SERVER_GONE else "")
 
 
+def test_a_client_that_has_left_before_its_server_stopped() -> None:
+    events = [connection_ended(4, e.EOF), Event(4100, e.SERVER_STOPPING), session_ended(e.GONE)]
+    assert cause(EXPIRE, *events).kind == s.CLIENT_GONE
+
+
 STARTED, STARTED_AGAIN = (Event(at, e.SERVER_STARTED) for at in (0, 5000))
 STOPPED = Event(4500, e.SERVER_STOPPED)
 
