@@ -32,7 +32,7 @@ LAYOUTS: Final = ("Paddock", "kazoo", "Curator")
 PATIENT: Final = "patient"
 IMPATIENT: Final = "impatient"
 # How long one waits for an answer that is in a hurry.
-HURRY_SECONDS: Final = 1.5
+HURRY_SECONDS: Final = 2.0
 
 
 def say(*words: object) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from dataclasses import dataclass
@@ -127,7 +128,11 @@ class Holder:
 
     def _wait_said(self, *expected: str) -> list[str]:
         assert self.process.stdout is not None
+        # One that says nothing at all is ended, and then there is an end of what it says.
+        limit = threading.Timer(DEADLINE_S, self.process.kill)
+        limit.start()
         words = self.process.stdout.readline().split()
+        limit.cancel()
         assert words[:1] in [[one] for one in expected], (words, expected, self._log.read_text())
         return words
 

@@ -7,7 +7,8 @@ silent, the events say, as far as they are there:
 * The connection had ended before, by the client, its system or the network: the client is gone, or
   could not come back.
 * The client came back again and again, and never said more than who it is: it did not hear us.
-* The client waited for an answer when it closed the connection, and a sync took long.
+* The client waited for an answer when it closed the connection, and a sync took long; or it came
+  back, and each time a sync took longer than it waits.
 * The server that had it stood still, stopped, was killed, lost its lease or was deposed, and the
   client did not come back, or find another one, in time. A server that was killed says so by its
   next start. One that stood still finds connections closed at its end: who would wait for it?
@@ -88,6 +89,8 @@ class SessionStory:
     events: list[Event] = field(default_factory=list)
     # What servers said of themselves about when it was silent.
     troubles: list[Event] = field(default_factory=list)
+    # Syncs of the log meanwhile for which a client that comes back had to wait too long.
+    slow_syncs: list[Event] = field(default_factory=list)
 
     @property
     def is_known(self) -> bool:
@@ -139,6 +142,9 @@ class SessionStory:
             text = f"{self._told(stall)}, {text} meanwhile, and it did not come back{silence}"
             return Cause(SERVER_GONE, text, stall.kind)
         times = self._unheard()
+        if times and self.slow_syncs:
+            text = f"its client came back {times} times, and each answer waited for a slow sync"
+            return Cause(SERVER_SLOW, text + silence, e.SLOW_SYNC)
         if times:
             text = f"its client came back {times} times and heard no answer: it was cut off"
             return Cause(CLIENT_CUT_OFF, text + silence)
@@ -301,7 +307,7 @@ def tell_session(
                 # The last one ended without a word. Its number was its own.
                 of_servers.append(one._replace(server=server))
             is_running = True
-        elif one.kind in _TROUBLES:
+        elif one.kind in _TROUBLES or one.kind == e.SLOW_SYNC:
             of_servers.append(one)
         if one.kind == e.SERVER_STOPPED:
             is_running = False
@@ -314,12 +320,19 @@ def tell_session(
             begin = min(begin, lost.time_ms)
         begin -= _MARGIN_MS
         lasting = {e.STALLED: 1000.0}
-        story.troubles = [
+        meanwhile = [
             one
             for one in of_servers
             if begin - lasting.get(one.kind, 0.0) * (_seconds(one, "seconds") or 0.0)
             <= one.time_ms
             <= story.ended.time_ms
+        ]
+        story.troubles = [one for one in meanwhile if one.kind != e.SLOW_SYNC]
+        story.slow_syncs = [
+            one
+            for one in meanwhile
+            if one.kind == e.SLOW_SYNC
+            and (_seconds(one, "seconds") or 0.0) * 1000 >= _GIVING_UP * story.timeout_ms
         ]
     return story
 

@@ -185,6 +185,22 @@ def test_a_client_that_does_not_hear_its_server(ends: Sequence[Event], expected:
 
 
 @pytest.mark.parametrize(
+    ("at_ms", "seconds", "expected"),
+    [
+        (5000, 3.0, s.SERVER_SLOW),
+        # Any client waits so long.
+        (5000, 1.5, s.CLIENT_CUT_OFF),
+        # That was before.
+        (-5000, 3.0, s.CLIENT_CUT_OFF),
+    ],
+)
+def test_a_client_that_comes_back_to_a_slow_disk(at_ms: int, seconds: float, expected: str) -> None:
+    slow = Event(at_ms, e.SLOW_SYNC, details={"seconds": seconds})
+    ends = [unheard(2, last="ping"), unheard(4, 0.1), unheard(6, 0.1)]
+    assert cause(EXPIRE, slow, *ends, session_ended(e.GONE)).kind == expected
+
+
+@pytest.mark.parametrize(
     ("seconds", "expected", "trouble"),
     [(0.9, s.CLIENT_GONE, ""), (1.0, s.SERVER_SLOW, e.SLOW_SYNC)],
 )
