@@ -64,6 +64,11 @@ _COUNTER: Final = (1 << 32) - 1
 class ApacheSource:
     """What a `zoo.cfg` calls dataDir and dataLogDir."""
 
+    unknown = (
+        "Apache's files do not say who a client was, from where it came, or why a session that"
+        " expired was silent"
+    )
+
     def __init__(self, data: Path, log: Path | None = None) -> None:
         self._data = data
         self._log = data if log is None else log

@@ -75,6 +75,9 @@ class Kept:
 class OwnSource:
     """The log and the snapshots of one server."""
 
+    # Its events are beside it.
+    unknown = ""
+
     def __init__(
         self,
         log: Path,
@@ -232,7 +235,15 @@ class OwnPast:
             self._next = None
             outcome = self._replay.machine.apply(entry)
             self.changed = outcome.changes
-            yield _step(entry, outcome)
+            yield _step(entry, outcome, self._owner(outcome))
+
+    def _owner(self, outcome: Outcome) -> int:
+        """Return the number of the server that has the session now that an entry was about."""
+        change = outcome.session
+        session = (
+            None if change is None else self._replay.machine.sessions.by_id.get(change.session)
+        )
+        return 0 if session is None else session.owner
 
     def _records(self) -> Iterator[Record | str]:
         """Yield the records behind the state; or why the next one is not there."""
@@ -248,7 +259,7 @@ class OwnPast:
                 yield item
 
 
-def _step(entry: Entry, outcome: Outcome) -> Step:
+def _step(entry: Entry, outcome: Outcome, server: int) -> Step:
     change = outcome.session
     who = () if entry.identities is None else entry.identities.entries
     is_ours = entry.operation <= EXPIRE
@@ -262,4 +273,5 @@ def _step(entry: Entry, outcome: Outcome) -> Step:
         outcome.error,
         tuple(dict.fromkeys([one.path for one in outcome.changes])),
         None if change is None else (change.session, _KINDS[change.kind], change.timeout_ms),
+        server,
     )

@@ -68,6 +68,8 @@ class Step:
     paths: tuple[bytes, ...]
     # What became of a session: which one, what, and its timeout; None if nothing did.
     session_change: tuple[int, str, int] | None = None
+    # The number of the server that has opened or attached it; 0 for a server of its own.
+    server: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,10 @@ class Past(Protocol):
 
 class Source(Protocol):
     """Where a history is kept."""
+
+    @property
+    def unknown(self) -> str:
+        """What no history of this kind can tell of sessions and clients; empty if it may all."""
 
     def begin(self, moment: Moment) -> Past:
         """Return the state that is at or before a moment and nearest to it.

@@ -130,7 +130,7 @@ def test_a_session_that_nobody_closed_has_expired(apache: ApacheFolder) -> None:
     source = ApacheSource(apache.path)
     steps = list(source.begin(BEGINNING).steps(NOW))
     story = tell_session(SESSION, steps, [])
-    assert story.cause() == (NOT_KNOWN, "a server found it silent; no event says more")
+    assert story.cause()[:2] == (NOT_KNOWN, "a server found it silent; no event says more")
     assert story.ended is not None
     assert (story.ended.operation, story.ended.session) == ("expire", 0)
     (former,) = tell_lock(source.begin(BEGINNING), "/l", NOW).contenders

@@ -10,7 +10,7 @@ import pytest
 from paddock.history.apache import ApacheSource
 from paddock.history.moment import BEGINNING, NOW, Moment
 from paddock.history.own import OwnSource
-from paddock.history.past import Gap, HistoryError, state_at
+from paddock.history.past import OPENED, Gap, HistoryError, Step, state_at
 from paddock.history.source import BackupSource, open_source
 from paddock.history.telling import Below, NodeChange, changes
 from paddock.storage.load import load
@@ -47,6 +47,8 @@ def test_a_backup_has_the_state_of_one_moment(tmp_path: Path) -> None:
         loaded = load(tmp_path / "data")
         write_backup(file, loaded, compress=True, version="1", time_ms=10**12, near=tmp_path)
     source = open_source(tmp_path / "backup")
+    assert "has no events" in source.unknown
+    assert open_source(tmp_path / "data").unknown == ""
     assert dump(state_at(source, NOW).machine()) == dump(folder.world.machine)
     assert state_at(source, Moment(zxid=2)).zxid == 2
     with pytest.raises(HistoryError, match="not in this backup"):
@@ -75,6 +77,13 @@ async def test_a_folder_of_a_server_that_shares_its_log_has_its_past(tmp_path: P
         if isinstance(one, NodeChange) and one.after is not None
     ]
     assert told == [b"%d" % number for number in range(20)]
+    # Which server opened a session, another one knows as well: it was the first that joined.
+    opened = {
+        one.server
+        for one in source.begin(BEGINNING).steps(NOW)
+        if isinstance(one, Step) and one.session_change and one.session_change[1] == OPENED
+    }
+    assert opened == {1}
 
 
 @in_virtual_time

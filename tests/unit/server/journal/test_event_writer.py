@@ -12,7 +12,15 @@ from paddock.log.file.disk import Disk
 from paddock.protocol.acl import Identity
 from paddock.server.journal.event_writer import EVENTS_MAX, FAILURES_MAX, EventWriter
 from paddock.state.access import Identities
-from paddock.storage.events import HANDSHAKE_FAILED, LOST, SLOW_SYNC, STALLED, Event, read_events
+from paddock.storage.events import (
+    HANDSHAKE_FAILED,
+    LOST,
+    SERVER_STARTED,
+    SLOW_SYNC,
+    STALLED,
+    Event,
+    read_events,
+)
 from paddock.testing.virtual import in_virtual_time
 
 
@@ -57,6 +65,21 @@ async def test_an_event_is_written_within_a_second_and_the_rest_at_the_end(tmp_p
     journal.stop()
     journal.close()
     assert len(written(tmp_path)) == 3
+
+
+@in_virtual_time
+async def test_that_a_server_has_started_is_written_at_once(tmp_path: Path) -> None:
+    """If it is killed now, the next one has to find that."""
+    journal = writer(tmp_path)
+    journal.add(STALLED)
+    journal.add(SERVER_STARTED)
+    await asyncio.sleep(0.01)
+    assert [event.kind for event in written(tmp_path)] == [STALLED, SERVER_STARTED]
+    journal.add(STALLED)
+    await asyncio.sleep(1.1)
+    assert len(written(tmp_path)) == 3
+    journal.stop()
+    journal.close()
 
 
 @in_virtual_time
