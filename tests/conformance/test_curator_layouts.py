@@ -43,7 +43,9 @@ def test_recipes_of_curator_are_recognised(curator: list[str], server: Server, b
                     if node.stat is not None and node.path != base
                 ]
                 if record := os.environ.get("RECORD"):
-                    rows = [{**node._asdict(), "data": node.data.decode("latin-1")} for node in found]
+                    rows = [
+                        {**node._asdict(), "data": node.data.decode("latin-1")} for node in found
+                    ]
                     Path(record).write_text(
                         "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
                     )

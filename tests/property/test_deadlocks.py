@@ -57,9 +57,7 @@ def blocked_by(recipes: list[Recipe], holding: Holding) -> list[list[Holding]]:
         for number, recipe in enumerate(recipes)
         if recipe.holders
         and here.session not in {one.session for one in recipe.holders}
-        and any(
-            one.session == here.session and one.czxid > here.czxid for one in recipe.waiters
-        )
+        and any(one.session == here.session and one.czxid > here.czxid for one in recipe.waiters)
     ]
 
 

@@ -4,6 +4,7 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
+`layouts`, the names that recipes give their nodes, stands beside errors. `dashboard` is a client.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
 what servers and Apache's have written. `cli` is on top of all. Client and server never import each
 other, and nothing imports `testing`.

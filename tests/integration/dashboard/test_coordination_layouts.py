@@ -36,8 +36,8 @@ from paddock.recipes import (
     Worker,
 )
 from tests.support.kazoo_clients import DEADLINE_S, KazooClients, wait_children
-from tests.support.server import Server
 from tests.support.recipes import run, until
+from tests.support.server import Server
 from tests.unit.dashboard.coordination.listing import summary
 
 
@@ -143,7 +143,10 @@ def test_other_recipes_of_paddock(shared_paddock: Server, exact: bool) -> None:
     root = f"/layouts-others-{exact}"
 
     async def scenario() -> None:
-        async with sessions(shared_paddock, 2, exact=exact) as clients, asyncio.TaskGroup() as tasks:
+        async with (
+            sessions(shared_paddock, 2, exact=exact) as clients,
+            asyncio.TaskGroup() as tasks,
+        ):
             one, other = clients
             under_way = []
             queue = Queue(one, f"{root}/queue")

@@ -86,9 +86,9 @@ class Coordination:
         self._changed: set[str] = set()
         self._is_reading = False
         self._is_full = False
-        # By where they are; and where they are to be recognised again.
+        # By where they are; and around which nodes they are to be recognised again.
         self._recipes: dict[str, list[Recipe]] = {}
-        self._dirty: set[str] = set()
+        self._touched: set[str] = set()
         self._found: tuple[list[Recipe], list[Wait], list[Deadlock]] = ([], [], [])
 
     @property
@@ -227,10 +227,8 @@ class Coordination:
         self._is_walked = True
         self._changed.clear()
         if self._walked is not self._index:
-            self._dirty.update(self._recipes)
             self._index = self._walked
-            for path in self._index.parents():
-                self._dirty |= affected_by(path)
+            self._touched.update(self._recipes, self._index.parents())
 
     # What has changed.
 
@@ -263,8 +261,7 @@ class Coordination:
             for path in paths:
                 if path not in wanted:
                     # It is gone, or no part of a recipe any more.
-                    for one in index.remove(path):
-                        self._dirty |= affected_by(one)
+                    self._touched.update(index.remove(path))
 
     def _is_kept(self, path: str, stat: Stat) -> bool:
         return may_matter(path, stat) or any(
@@ -276,9 +273,10 @@ class Coordination:
             self._is_full = True
             return
         index.add(node)
-        if index is self._index:
-            self._dirty |= affected_by(node.path)
         above = "/" if node.path == "/" else parent_path(node.path)
+        if index is self._index:
+            # An ephemeral node has nothing below it; so many siblings are looked at once.
+            self._touched.add(above if node.session else node.path)
         if index.get(above) is None and self._is_inside(above):
             # What is above counts, too: its name and its data.
             self._stale[above] = None
@@ -293,14 +291,14 @@ class Coordination:
 
     def _evaluated(self) -> tuple[list[Recipe], list[Wait], list[Deadlock]]:
         """Return recipes, waits and deadlocks; recognise again where something has changed."""
-        if self._dirty:
-            for path in self._dirty:
+        if self._touched:
+            for path in {place for one in self._touched for place in affected_by(one)}:
                 found = recipes_at(self._index, path)
                 if found:
                     self._recipes[path] = found
                 else:
                     self._recipes.pop(path, None)
-            self._dirty.clear()
+            self._touched.clear()
             recipes = [one for found in self._recipes.values() for one in found]
             recipes.sort(key=lambda one: (one.path, one.kind, one.layout))
             self._found = recipes, find_waits(recipes, _WAITS_SHOWN), find_deadlocks(recipes)

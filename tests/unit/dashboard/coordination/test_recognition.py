@@ -198,9 +198,15 @@ def test_addresses(data: bytes, address: str | None) -> None:
 
 def test_plain_data() -> None:
     data = b"x" * 2000
-    fields = only([place("/lock", "lock-", 1, -(2**62), data), place("/lock", "lock-", 2, 5)]).fields()
+    fields = only(
+        [place("/lock", "lock-", 1, -(2**62), data), place("/lock", "lock-", 2, 5)]
+    ).fields()
     assert json.loads(json.dumps(fields)) == fields
     [holder] = fields["holders"]
-    assert (holder["session"], holder["size"], holder["is_cut"]) == ("0xc000000000000000", 2000, True)
+    assert (holder["session"], holder["size"], holder["is_cut"]) == (
+        "0xc000000000000000",
+        2000,
+        True,
+    )
     assert (fields["kind"], fields["layout"], fields["limit"]) == ("lock", "Paddock", 1)
     assert (fields["holder_count"], fields["waiter_count"]) == (1, 1)
