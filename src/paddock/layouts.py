@@ -12,6 +12,7 @@ A contender in a line has an ephemeral sequential node:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -83,6 +84,7 @@ class Place(NamedTuple):
     number: int
 
 
+@functools.lru_cache(maxsize=4096)
 def place_of(name: str) -> Place | None:
     """Return the place that a name stands for; None if it is not that of a known line."""
     found = _PROTECTED.fullmatch(name)

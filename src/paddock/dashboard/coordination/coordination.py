@@ -13,6 +13,7 @@ only where these are. So a tree of a million nodes costs its size once, and then
   tells them. If some were missed, `restart` walks again; what is known stays until then.
 * Of a million nodes few may belong to recipes: only these are kept, at most `KEPT_MAX`. Beyond that
   no more are added, and `is_complete` stays False. The items of queues are counted, not read.
+* Given out are at most `RECIPES_SHOWN` recipes, with their number; first those with waiters.
 * Nodes without permission to read them are counted in `hidden`.
 * One `look` at a time. If it is cancelled or raises, the next one goes on or walks again.
 * Nothing here is atomic: while the tree changes, two recipes may be of two moments.
@@ -44,7 +45,10 @@ KEPT_MAX: Final = 200_000
 _CHANGES_MAX: Final = 100_000
 # Requests in flight for changed paths.
 _WINDOW: Final = 256
-# Pairs of sessions that are given out.
+# Touched nodes around which recipes are recognised at a time.
+_SLICE: Final = 50
+# Recipes, and pairs of sessions, that are given out.
+RECIPES_SHOWN: Final = 1000
 _WAITS_SHOWN: Final = 1000
 # The service's own nodes.
 _OWN: Final = "/zookeeper"
@@ -89,6 +93,7 @@ class Coordination:
         # By where they are; and around which nodes they are to be recognised again.
         self._recipes: dict[str, list[Recipe]] = {}
         self._touched: set[str] = set()
+        self._is_outdated = False
         self._found: tuple[list[Recipe], list[Wait], list[Deadlock]] = ([], [], [])
 
     @property
@@ -164,6 +169,10 @@ class Coordination:
             finally:
                 self._is_reading = False
             count += len(batch)
+        while self._touched:
+            self._recognise(_SLICE)
+            # Others have their turn: there may be thousands.
+            await asyncio.sleep(0)
         return count
 
     async def close(self) -> None:
@@ -175,8 +184,14 @@ class Coordination:
     def fields(self) -> dict[str, Any]:
         """Return what is known, as plain data."""
         recipes, waits, deadlocks = self._evaluated()
+        shown = recipes
+        if len(recipes) > RECIPES_SHOWN:
+            # Those that somebody waits for first.
+            shown = sorted(recipes, key=lambda one: not one.waiters)[:RECIPES_SHOWN]
+            shown.sort(key=lambda one: one.path)
         return {
-            "recipes": [one.fields() for one in recipes],
+            "recipes": [one.fields() for one in shown],
+            "recipe_count": len(recipes),
             "waits": [one.fields() for one in waits],
             "deadlocks": [[session_text(each) for each in one.sessions] for one in deadlocks],
             "deadlock_waits": [[wait.fields() for wait in one.waits] for one in deadlocks],
@@ -289,16 +304,24 @@ class Coordination:
 
     # The recipes.
 
-    def _evaluated(self) -> tuple[list[Recipe], list[Wait], list[Deadlock]]:
-        """Return recipes, waits and deadlocks; recognise again where something has changed."""
-        if self._touched:
-            for path in {place for one in self._touched for place in affected_by(one)}:
-                found = recipes_at(self._index, path)
+    def _recognise(self, count: int) -> None:
+        """Recognise recipes again around some touched nodes."""
+        some = [self._touched.pop() for _ in range(min(count, len(self._touched)))]
+        for path in {place for one in some for place in affected_by(one)}:
+            found = recipes_at(self._index, path)
+            if found != self._recipes.get(path, []):
+                self._is_outdated = True
                 if found:
                     self._recipes[path] = found
                 else:
-                    self._recipes.pop(path, None)
-            self._touched.clear()
+                    del self._recipes[path]
+
+    def _evaluated(self) -> tuple[list[Recipe], list[Wait], list[Deadlock]]:
+        """Return recipes, waits and deadlocks, as of what was read."""
+        while self._touched:
+            self._recognise(_SLICE)
+        if self._is_outdated:
+            self._is_outdated = False
             recipes = [one for found in self._recipes.values() for one in found]
             recipes.sort(key=lambda one: (one.path, one.kind, one.layout))
             self._found = recipes, find_waits(recipes, _WAITS_SHOWN), find_deadlocks(recipes)

@@ -10,6 +10,7 @@ import pytest
 
 from paddock.client.operations.walk import WalkedNode
 from paddock.client.results import NodeData
+from paddock.dashboard.coordination import coordination as coordination_module
 from paddock.dashboard.coordination.coordination import Coordination
 from paddock.errors import ConnectionLostError, NoAuthError, NoNodeError
 from paddock.protocol.paths import child_path, parent_path
@@ -334,5 +335,22 @@ def test_plain_data_have_deadlocks_and_the_locks_between() -> None:
         assert len(fields["waits"]) == 2
         assert [one["path"] for one in fields["recipes"]] == ["/one", "/two"]
         assert (fields["looked"], fields["is_complete"]) == (len(service.nodes), True)
+
+    asyncio.run(scenario())
+
+
+def test_of_many_recipes_those_with_waiters_are_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordination_module, "RECIPES_SHOWN", 3)
+
+    async def scenario() -> None:
+        service = Service()
+        for number in range(5):
+            service.lock(f"/lock{number}", 1, A)
+        service.lock("/lock4", 2, B)
+        coordination = Coordination()
+        await look_all(coordination, service)
+        fields = coordination.fields()
+        assert [one["path"] for one in fields["recipes"]] == ["/lock0", "/lock1", "/lock4"]
+        assert fields["recipe_count"] == 5
 
     asyncio.run(scenario())
