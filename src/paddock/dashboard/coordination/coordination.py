@@ -84,10 +84,8 @@ class Coordination:
         self._is_walked = False
         # Walks that were given up, and are to be closed.
         self._given_up: list[AsyncGenerator[WalkedNode, None]] = []
-        # Paths to read again, in order; and all that have changed since the walk began, which may
-        # still yield what it has read before.
+        # Paths to read again, in order; after the walk, which may yield what it has read before.
         self._stale: dict[str, None] = {}
-        self._changed: set[str] = set()
         self._is_reading = False
         self._is_full = False
         # By where they are; and around which nodes they are to be recognised again.
@@ -126,9 +124,7 @@ class Coordination:
                 # The stat of the node above says how many items there are.
                 path = above
         self._stale[path] = None
-        if not self._is_walked:
-            self._changed.add(path)
-        if len(self._stale) > _CHANGES_MAX or len(self._changed) > _CHANGES_MAX:
+        if len(self._stale) > _CHANGES_MAX:
             self.restart()
 
     def restart(self) -> None:
@@ -138,7 +134,6 @@ class Coordination:
         self._walk = None
         self._is_walked = False
         self._stale.clear()
-        self._changed.clear()
 
     async def look(self, reader: Reader, limit: int = LOOKED_MAX) -> int:
         """Look at the next nodes, at most `limit`; return how many these were.
@@ -228,9 +223,6 @@ class Coordination:
         self.hidden += node.error is not None
         if node.path == _OWN:
             node.descends = False
-        if node.path in self._changed:
-            # It may be older than the change.
-            self._stale[node.path] = None
         if node.path == _OWN or node.stat is None or node.is_gone:
             return
         if may_matter(node.path, node.stat):
@@ -240,7 +232,6 @@ class Coordination:
     def _end_walk(self) -> None:
         self._walk = None
         self._is_walked = True
-        self._changed.clear()
         if self._walked is not self._index:
             self._index = self._walked
             self._touched.update(self._recipes, self._index.parents())
