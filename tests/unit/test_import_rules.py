@@ -4,6 +4,7 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
+`layouts`, the names that recipes give their nodes, stands beside errors. `dashboard` is a client.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
 what servers and Apache's have written. `cli` is on top of all. Client and server never import each
 other, and nothing imports `testing`.
@@ -26,9 +27,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 # Which of our packages each package may import, besides itself. A root module counts as a package:
 # `paddock/__init__.py` is "", `paddock/errors.py` is "errors".
 _BELOW_SERVER = {"errors", "protocol", "state", "log", "storage"}
-_BELOW_SYNC = {"errors", "protocol", "client", "recipes"}
+_BELOW_SYNC = {"errors", "layouts", "protocol", "client", "recipes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    # How recipes name their nodes.
+    "layouts": set(),
     # Lazy imports of the root and of `testing`.
     "_first_use": set(),
     # The choice of an event loop.
@@ -39,9 +42,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"errors", "protocol", "state", "log"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
-    "history": _BELOW_SERVER | {"upgrade"},
+    "history": _BELOW_SERVER | {"upgrade", "layouts"},
     "client": {"errors", "protocol"},
-    "recipes": {"errors", "protocol", "client"},
+    "recipes": {"errors", "layouts", "protocol", "client"},
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
@@ -49,6 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},
+    # A client of the service, in a process of its own.
+    "dashboard": _BELOW_SYNC | {"api"},
     "__main__": {"cli"},
     "": _BELOW_SYNC | {"sync", "api", "_first_use", "_loops"},
 }
@@ -61,6 +66,7 @@ _IMPURE = {
 }
 MAY_NOT_IMPORT: dict[str, set[str]] = {
     "errors": _IMPURE,
+    "layouts": _IMPURE,
     "protocol": _IMPURE,
     "state": _IMPURE,
     "server": {"time", "random"},
@@ -104,6 +110,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "discovery": {"cache", "common"},
     },
     "sync": {"recipes": set()},
+    "dashboard": {"coordination": set()},
     "testing": {"model": set(), "simulation": {"model"}},
     "cli": {
         "bench": set(),
