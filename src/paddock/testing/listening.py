@@ -20,6 +20,9 @@ T = TypeVar("T")
 DEADLINE: Final = 30.0
 """Timeout of a call into such a loop, in seconds."""
 
+# What asyncio says of a connection that came just before its server was closed.
+_COMES_TOO_LATE: Final = "Error on transport creation for incoming connection"
+
 
 class Listening:
     """A server or a proxy, which listens at an address."""
@@ -71,6 +74,7 @@ class BackgroundLoop:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = asyncio.new_event_loop() if loop is None else loop
         self.problems: list[str] = []
+        self._is_closing = False
         # A daemon, so that a forgotten one does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="paddock-testing", daemon=True)
 
@@ -93,6 +97,7 @@ class BackgroundLoop:
 
         Raises RuntimeError for the first failed callback, unless there is an error already.
         """
+        self._is_closing = True
         try:
             self.call(end)
         finally:
@@ -112,6 +117,8 @@ class BackgroundLoop:
         self.loop.close()
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if self._is_closing and context["message"] == _COMES_TOO_LATE:
+            return
         problem = context.get("exception")
         trace = "" if problem is None else "".join(traceback.format_exception(problem))
         self.problems.append(f"{context['message']}\n{trace}")
