@@ -1,18 +1,42 @@
 """The counters of a server and of its connections.
 
-Latency is that of writes, from the proposal of their batch to their reply. A query is answered in
-the pass of the loop in which it comes, so there is nothing to measure. Wherever possible a whole
-read or a whole batch is counted at once, which costs little.
+All of them are on the path of a request, so they are plain numbers, and a whole read or a whole
+batch is counted at once wherever possible. The rules:
+
+* The latency of a write goes from the proposal of its batch to its reply. Each batch is measured.
+* The latency of a query goes from the read that brought it to its reply. One read of all
+  connections is measured in `SAMPLE_EVERY` requests, and stands for the queries since the last one.
+  A query behind a write of its client waits for that, and is not measured.
+* A histogram has fixed buckets. What is in them goes up until the counters are reset.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+from paddock.protocol import opcodes
 
 # The last operation of a connection that has not had any.
 NO_OPERATION: Final = -1000
+
+# The upper bounds of the buckets: of times in milliseconds, and of numbers of writes.
+TIMES_MS: Final[list[float]] = [
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0),
+    *(1_000.0, 2_500.0, 5_000.0, 10_000.0),
+]
+SIZES: Final[list[float]] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0]
+
+# How many requests are received, at least, between two reads that are measured; and until the next
+# try, if one had no query at its end.
+SAMPLE_EVERY: Final = 64
+TRY_EVERY: Final = 8
+
+# The numbers of all operations differ in these bits.
+_OPERATION_BITS: Final = 0x7FF
 
 
 class Summary:
@@ -37,10 +61,78 @@ class Summary:
         return self.total / self.count if self.count else 0.0
 
 
+class Histogram(Summary):
+    """A summary that also counts how many numbers are in each bucket."""
+
+    def __init__(self, bounds: list[float]) -> None:
+        super().__init__()
+        # The upper bounds, in order; above the last one there is one bucket more.
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+
+    def add(self, number: float, times: int = 1) -> None:
+        super().add(number, times)
+        self.buckets[bisect_left(self.bounds, number)] += times
+
+
+class OperationCounts:
+    """How many requests of each operation were begun.
+
+    The frequent ones have a field each: to count them must cost next to nothing.
+    """
+
+    def __init__(self) -> None:
+        self.get_data: i64 = 0
+        self.exists: i64 = 0
+        self.get_children: i64 = 0
+        self.get_children2: i64 = 0
+        self._others = [0] * (_OPERATION_BITS + 1)
+
+    def add(self, operation: i64) -> None:
+        """Count a request that is none of the frequent ones."""
+        self._others[operation & _OPERATION_BITS] += 1
+
+    def take_back(self, operation: i64) -> None:
+        """Do not count a request: it is begun again later, or unknown."""
+        if operation == opcodes.GET_DATA:
+            self.get_data -= 1
+        elif operation == opcodes.EXISTS:
+            self.exists -= 1
+        elif operation == opcodes.GET_CHILDREN:
+            self.get_children -= 1
+        elif operation == opcodes.GET_CHILDREN2:
+            self.get_children2 -= 1
+        else:
+            self._others[operation & _OPERATION_BITS] -= 1
+
+    def queries(self) -> int:
+        """Return the number of the frequent ones, all of which are queries."""
+        return self.get_data + self.exists + self.get_children + self.get_children2
+
+    def of(self, operation: i64) -> int:
+        """Return the number of requests of an operation, which must be a known one."""
+        if operation == opcodes.GET_DATA:
+            return self.get_data
+        if operation == opcodes.EXISTS:
+            return self.exists
+        if operation == opcodes.GET_CHILDREN:
+            return self.get_children
+        if operation == opcodes.GET_CHILDREN2:
+            return self.get_children2
+        return self._others[operation & _OPERATION_BITS]
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.get_data = self.exists = self.get_children = self.get_children2 = 0
+        self._others = [0] * (_OPERATION_BITS + 1)
+
+
 class Statistics:
     """The counters of a server since its start, or since they were reset."""
 
     def __init__(self) -> None:
+        # Stays the same object: it is reached from many places.
+        self.operations = OperationCounts()
         # Of the last batch: its latency, and its end in the event loop's time.
         self.last_latency_ms = 0.0
         self.last_batch_at = 0.0
@@ -55,9 +147,20 @@ class Statistics:
         self.sync_ms.add((synced - begun) * 1000)
         self.batch_sizes.add(float(writes))
 
+    def sampled(self, milliseconds: float) -> None:
+        """Count the latency of a query for all queries since the last one that was measured."""
+        queries = self.operations.queries()
+        if queries > self._queries_measured:
+            self.read_ms.add(milliseconds, queries - self._queries_measured)
+            self._queries_measured = queries
+
     def reset(self) -> None:
         """Begin to count anew."""
+        self.operations.reset()
         self.packets_received = 0
+        # The next read that makes the packets so many is measured.
+        self.sample_at = 1
+        self._queries_measured = 0
         self.packets_sent = 0
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -69,9 +172,11 @@ class Statistics:
         self.handshakes_again = 0
         self.sessions_expired = 0
         # Of each write; of each batch until it was durable; and the writes in each batch.
-        self.latency_ms = Summary()
-        self.sync_ms = Summary()
-        self.batch_sizes = Summary()
+        self.latency_ms = Histogram(TIMES_MS)
+        self.sync_ms = Histogram(TIMES_MS)
+        self.batch_sizes = Histogram(SIZES)
+        # Of queries, by samples.
+        self.read_ms = Histogram(TIMES_MS)
         self.snapshot_ms = Summary()
 
 
@@ -94,6 +199,8 @@ class Tally:
         self.last_latency_ms = 0.0
         # Writes that were answered and whose latency is not counted yet.
         self.writes = 0
+        # When a read came that is measured and waits for a turn, by the clock of turns; else 0.
+        self.asked_at = 0.0
 
     def receive(self, frames: list[bytes], now: float) -> None:
         """Count the frames of one read, and remember the last one."""

@@ -49,7 +49,7 @@ from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
-from paddock.server.statistics import Tally
+from paddock.server.statistics import SAMPLE_EVERY, TRY_EVERY, Tally
 from paddock.state.access import Identities
 from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
@@ -236,6 +236,20 @@ class RequestHandler(Submitter):
         ):
             self.regulate()
 
+    def sample(self, asked_at: float) -> None:
+        """Measure the latency of a read that has been served, or is held until its turn."""
+        statistics, tally = self._core.statistics, self.tally
+        if self.queue.length or tally.operation not in operations.READS:
+            # It has other things than queries in it: one that comes soon is measured instead.
+            statistics.sample_at = statistics.packets_received + TRY_EVERY
+            return
+        statistics.sample_at = statistics.packets_received + SAMPLE_EVERY
+        if self._held:
+            tally.asked_at = asked_at
+        else:
+            tally.asked_at = 0.0
+            statistics.sampled((self._core.turns.now() - asked_at) * 1000)
+
     def pause(self) -> None:
         """Hold what comes from now on."""
         self._serves = False
@@ -312,6 +326,8 @@ class RequestHandler(Submitter):
             if self._policy is not None:
                 self._serves = False
             self._replica.mark_dirty(self)
+            if self.tally.asked_at:
+                self.sample(self.tally.asked_at)
         self.regulate()
 
     def _begin_turn(self) -> None:
@@ -340,6 +356,7 @@ class RequestHandler(Submitter):
         """Put back a frame that cannot be served now; it comes first when it can be."""
         self._serves = False
         self._held.insert(0, frame)
+        self._core.operations.take_back(read_i32_be(frame, 4))
 
     # Requests.
 
@@ -356,12 +373,19 @@ class RequestHandler(Submitter):
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
-        is_common = operation in (
-            opcodes.GET_DATA,
-            opcodes.EXISTS,
-            opcodes.GET_CHILDREN,
-            opcodes.GET_CHILDREN2,
-        )
+        counts = self._core.operations
+        is_common = True
+        if operation == opcodes.GET_DATA:
+            counts.get_data += 1
+        elif operation == opcodes.EXISTS:
+            counts.exists += 1
+        elif operation == opcodes.GET_CHILDREN2:
+            counts.get_children2 += 1
+        elif operation == opcodes.GET_CHILDREN:
+            counts.get_children += 1
+        else:
+            is_common = False
+            counts.add(operation)
         if not is_common and operation in operations.WRITES:
             self._write(operation, xid, frame)
         elif is_common or self._is_read(operation):
@@ -394,6 +418,7 @@ class RequestHandler(Submitter):
             except DecodeError:
                 self._close(events.PROTOCOL_ERROR)
         else:
+            counts.take_back(operation)
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
                 self.watcher.session,
