@@ -79,7 +79,7 @@ def _is_same(url: str, host: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme == "http" and parts.netloc.lower() == host.lower() != ""
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower() != ""
 
 
 def _name_of(host: str) -> str:
