@@ -16,7 +16,7 @@ from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
-from mypy_extensions import i64
+from mypy_extensions import i32, i64
 
 from paddock.protocol import opcodes
 
@@ -88,11 +88,11 @@ class OperationCounts:
         self.get_children2: i64 = 0
         self._others = [0] * (_OPERATION_BITS + 1)
 
-    def add(self, operation: i64) -> None:
+    def add(self, operation: i32) -> None:
         """Count a request that is none of the frequent ones."""
         self._others[operation & _OPERATION_BITS] += 1
 
-    def take_back(self, operation: i64) -> None:
+    def take_back(self, operation: i32) -> None:
         """Do not count a request: it is begun again later, or unknown."""
         if operation == opcodes.GET_DATA:
             self.get_data -= 1
@@ -109,7 +109,7 @@ class OperationCounts:
         """Return the number of the frequent ones, all of which are queries."""
         return self.get_data + self.exists + self.get_children + self.get_children2
 
-    def of(self, operation: i64) -> int:
+    def of(self, operation: i32) -> int:
         """Return the number of requests of an operation, which must be a known one."""
         if operation == opcodes.GET_DATA:
             return self.get_data
@@ -147,13 +147,6 @@ class Statistics:
         self.sync_ms.add((synced - begun) * 1000)
         self.batch_sizes.add(float(writes))
 
-    def sampled(self, milliseconds: float) -> None:
-        """Count the latency of a query for all queries since the last one that was measured."""
-        queries = self.operations.queries()
-        if queries > self._queries_measured:
-            self.read_ms.add(milliseconds, queries - self._queries_measured)
-            self._queries_measured = queries
-
     def reset(self) -> None:
         """Begin to count anew."""
         self.operations.reset()
@@ -178,6 +171,13 @@ class Statistics:
         # Of queries, by samples.
         self.read_ms = Histogram(TIMES_MS)
         self.snapshot_ms = Summary()
+
+    def sampled(self, milliseconds: float) -> None:
+        """Count the latency of a query for all queries since the last one that was measured."""
+        queries = self.operations.queries()
+        if queries > self._queries_measured:
+            self.read_ms.add(milliseconds, queries - self._queries_measured)
+            self._queries_measured = queries
 
 
 class Tally:

@@ -90,6 +90,8 @@ class AdminServer:
         self.commands, self.data_commands = commands, data_commands
         self.health, self.exposition = health, exposition
         await self._port.open()
+        if self._password is not None and self._password.is_exposed:
+            logger.warning("everybody on this machine can read the password of the admin server")
         logger.info("admin server on %s://%s:%d%s", self._scheme, *self.address, self._url)
 
     async def close(self) -> None:
