@@ -4,9 +4,10 @@ All of them are on the path of a request, so they are plain numbers, and a whole
 batch is counted at once wherever possible. The rules:
 
 * The latency of a write goes from the proposal of its batch to its reply. Each batch is measured.
-* The latency of a query goes from the read that brought it to its reply. One read of all
-  connections is measured in `SAMPLE_EVERY` requests, and stands for the queries since the last one.
-  A query behind a write of its client waits for that, and is not measured.
+* The latency of a query goes from the moment when it is begun until its reply is sent, with all
+  that came in the same read. One in `SAMPLE_EVERY` requests, or in more, is measured, and stands
+  for the queries since the last one. A query that waits for a turn is measured until then; one
+  behind a write of its client waits for that, and is not measured.
 * A histogram has fixed buckets. What is in them goes up until the counters are reset.
 """
 
@@ -30,13 +31,11 @@ TIMES_MS: Final[list[float]] = [
 ]
 SIZES: Final[list[float]] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0]
 
-# How many requests are received, at least, between two reads that are measured; and until the next
-# try, if one had no query at its end.
+# How many requests are received, at least, between two that are measured.
 SAMPLE_EVERY: Final = 64
-TRY_EVERY: Final = 8
 
 # The numbers of all operations differ in these bits.
-_OPERATION_BITS: Final = 0x7FF
+OPERATION_BITS: Final = 0x7FF
 
 
 class Summary:
@@ -71,7 +70,13 @@ class Histogram(Summary):
         self.buckets = [0] * (len(bounds) + 1)
 
     def add(self, number: float, times: int = 1) -> None:
-        super().add(number, times)
+        # As above: a call of that would take longer than all of this.
+        if self.count == 0 or number < self.min:
+            self.min = number
+        if number > self.max:
+            self.max = number
+        self.count += times
+        self.total += number * times
         self.buckets[bisect_left(self.bounds, number)] += times
 
 
@@ -86,11 +91,8 @@ class OperationCounts:
         self.exists: i64 = 0
         self.get_children: i64 = 0
         self.get_children2: i64 = 0
-        self._others = [0] * (_OPERATION_BITS + 1)
-
-    def add(self, operation: i32) -> None:
-        """Count a request that is none of the frequent ones."""
-        self._others[operation & _OPERATION_BITS] += 1
+        # Of all others, by their numbers.
+        self.others = [0] * (OPERATION_BITS + 1)
 
     def take_back(self, operation: i32) -> None:
         """Do not count a request: it is begun again later, or unknown."""
@@ -103,7 +105,7 @@ class OperationCounts:
         elif operation == opcodes.GET_CHILDREN2:
             self.get_children2 -= 1
         else:
-            self._others[operation & _OPERATION_BITS] -= 1
+            self.others[operation & OPERATION_BITS] -= 1
 
     def queries(self) -> int:
         """Return the number of the frequent ones, all of which are queries."""
@@ -119,12 +121,12 @@ class OperationCounts:
             return self.get_children
         if operation == opcodes.GET_CHILDREN2:
             return self.get_children2
-        return self._others[operation & _OPERATION_BITS]
+        return self.others[operation & OPERATION_BITS]
 
     def reset(self) -> None:
         """Begin to count anew."""
         self.get_data = self.exists = self.get_children = self.get_children2 = 0
-        self._others = [0] * (_OPERATION_BITS + 1)
+        self.others = [0] * (OPERATION_BITS + 1)
 
 
 class Statistics:
@@ -151,7 +153,7 @@ class Statistics:
         """Begin to count anew."""
         self.operations.reset()
         self.packets_received = 0
-        # The next read that makes the packets so many is measured.
+        # With so many packets a query is measured again.
         self.sample_at = 1
         self._queries_measured = 0
         self.packets_sent = 0
@@ -199,8 +201,10 @@ class Tally:
         self.last_latency_ms = 0.0
         # Writes that were answered and whose latency is not counted yet.
         self.writes = 0
-        # When a read came that is measured and waits for a turn, by the clock of turns; else 0.
-        self.asked_at = 0.0
+        # When a query was begun that is measured, by the clock of turns; else below 0.
+        self.asked_at = -1.0
+        # Whether there is one, or writes that are not counted yet.
+        self.is_due = False
 
     def receive(self, frames: list[bytes], now: float) -> None:
         """Count the frames of one read, and remember the last one."""
@@ -224,6 +228,7 @@ class Tally:
         """Return the tally of the same connection from now on."""
         new = Tally()
         new.established_ms, new.writes = self.established_ms, self.writes
+        new.is_due = self.is_due
         # Upstream's value for none.
         new.xid = -1
         return new

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddock.protocol import opcodes, operations
-from paddock.server.statistics import Histogram, OperationCounts, Statistics
+from paddock.server.statistics import OPERATION_BITS, Histogram, OperationCounts, Statistics
 
 
 def test_a_number_on_a_bound_is_in_the_bucket_below_it() -> None:
@@ -41,7 +41,7 @@ def count(counts: OperationCounts, number: int) -> None:
         case opcodes.GET_CHILDREN2:
             counts.get_children2 += 1
         case _:
-            counts.add(number)
+            counts.others[number & OPERATION_BITS] += 1
 
 
 def test_a_sample_stands_for_the_queries_since_the_last_one() -> None:

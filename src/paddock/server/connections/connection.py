@@ -110,12 +110,9 @@ class Connection:
         elif handler.stage == CLOSED:
             # What comes behind a word, or after the end, is ignored.
             return
-        asked_at = 0.0
         frames = self._frames.receive_data(data)
         if frames:
             statistics.packets_received += len(frames)
-            if statistics.packets_received >= statistics.sample_at:
-                asked_at = self._core.turns.now()
             if handler.stage == NEW:
                 self._begin_handshake(frames.pop(0))
             handler.receive(frames)
@@ -126,8 +123,6 @@ class Connection:
             self._warn("%s; closing it", self._frames.error)
             self.close(events.TOO_LARGE)
         handler.flush()
-        if asked_at:
-            handler.sample(asked_at)
 
     def eof_received(self) -> bool:
         # The sender of a word may shut down its side, and still wait for the answer. TLS has no

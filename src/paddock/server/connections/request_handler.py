@@ -24,6 +24,7 @@ The stages of a connection, which only go forward:
 from __future__ import annotations
 
 import logging
+from math import inf
 from typing import Final
 
 from librt.strings import read_i32_be
@@ -49,7 +50,7 @@ from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
-from paddock.server.statistics import SAMPLE_EVERY, TRY_EVERY, Tally
+from paddock.server.statistics import OPERATION_BITS, SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
 from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
@@ -223,7 +224,7 @@ class RequestHandler(Submitter):
             self._begin_turn()
         else:
             # So few fit into one turn.
-            self._until_look = _REQUESTS_A_LOOK + 1
+            self._turn_end = inf
         for frame in frames:
             if self._serves:
                 self._request(frame)
@@ -235,20 +236,6 @@ class RequestHandler(Submitter):
             self.queue.length and (self.queue.is_over(1) or self._proposer.is_congested(1))
         ):
             self.regulate()
-
-    def sample(self, asked_at: float) -> None:
-        """Measure the latency of a read that has been served, or is held until its turn."""
-        statistics, tally = self._core.statistics, self.tally
-        if self.queue.length or tally.operation not in operations.READS:
-            # It has other things than queries in it: one that comes soon is measured instead.
-            statistics.sample_at = statistics.packets_received + TRY_EVERY
-            return
-        statistics.sample_at = statistics.packets_received + SAMPLE_EVERY
-        if self._held:
-            tally.asked_at = asked_at
-        else:
-            tally.asked_at = 0.0
-            statistics.sampled((self._core.turns.now() - asked_at) * 1000)
 
     def pause(self) -> None:
         """Hold what comes from now on."""
@@ -326,19 +313,47 @@ class RequestHandler(Submitter):
             if self._policy is not None:
                 self._serves = False
             self._replica.mark_dirty(self)
-            if self.tally.asked_at:
-                self.sample(self.tally.asked_at)
         self.regulate()
 
     def _begin_turn(self) -> None:
         self._turn_end = self._core.turns.end()
         self._until_look = _REQUESTS_A_LOOK
+        self._begin_sample()
 
     def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look = _REQUESTS_A_LOOK
-        if self._core.turns.is_over(self._turn_end):
+        if self._turn_end == inf:
+            self._begin_sample()
+        elif self._core.turns.is_over(self._turn_end):
             self._end_turn()
+
+    def _begin_sample(self) -> None:
+        """Measure how long queries take from here on, if it is time for that."""
+        statistics, tally = self._core.statistics, self.tally
+        if (
+            statistics.packets_received >= statistics.sample_at
+            and not self.queue.length
+            and tally.operation in operations.READS
+        ):
+            statistics.sample_at = statistics.packets_received + SAMPLE_EVERY
+            tally.asked_at = self._core.turns.now()
+            tally.is_due = True
+
+    def _settle(self) -> None:
+        """Count what was answered since the last flush."""
+        statistics, tally = self._core.statistics, self.tally
+        tally.is_due = False
+        if tally.writes:
+            tally.settle(statistics)
+        if tally.asked_at >= 0 and self._held:
+            # Not all of it is answered yet.
+            tally.is_due = True
+        elif tally.asked_at >= 0:
+            if not self.queue.length:
+                statistics.sampled((self._core.turns.now() - tally.asked_at) * 1000)
+            # If something is in the queue, there is a write in it, which is measured elsewhere.
+            tally.asked_at = -1.0
 
     def _end_turn(self) -> None:
         """Let others be served before more of this client is."""
@@ -385,7 +400,7 @@ class RequestHandler(Submitter):
             counts.get_children += 1
         else:
             is_common = False
-            counts.add(operation)
+            counts.others[operation & OPERATION_BITS] += 1
         if not is_common and operation in operations.WRITES:
             self._write(operation, xid, frame)
         elif is_common or self._is_read(operation):
@@ -563,6 +578,7 @@ class RequestHandler(Submitter):
         self._replica.mark_dirty(self)
         self.queue.leave_write(len(entry.body))
         self.tally.writes += 1
+        self.tally.is_due = True
         if outcome.error == SESSION_MOVED:
             self._close(events.MOVED)
             return
@@ -586,8 +602,8 @@ class RequestHandler(Submitter):
         self._replica.mark_dirty(self)
 
     def flush(self) -> None:
-        if self.tally.writes:
-            self.tally.settle(self._core.statistics)
+        if self.tally.is_due:
+            self._settle()
         buffer = self.buffer
         buffer.flush(self._proposer.is_syncing())
         if buffer.is_overdue and self.connection is not None:
