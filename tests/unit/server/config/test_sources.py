@@ -545,8 +545,10 @@ def test_a_secure_port_alone_is_the_only_port(
             "TLS on the admin server needs the server's certificate and key",
         ),
         (
-            "admin.serverPort=1\nadmin.portUnification=true\nssl.keyStore.location=/key"
-            "\nadmin.needClientAuth=true",
+            (
+                "admin.serverPort=1\nadmin.portUnification=true\nssl.keyStore.location=/key"
+                "\nadmin.needClientAuth=true"
+            ),
             4,
             "the certificates of the admin server's clients cannot be checked without a trust",
         ),
@@ -604,13 +606,17 @@ def test_the_folder_of_a_log_is_not_used_where_that_is_in_etcd(zoo_cfg: Path) ->
         ("metricsProvider.httpHost=::1", ("::1", 7000)),
         (f"metricsProvider.className={PROMETHEUS}", ("127.0.0.1", 7000)),
         (
-            f"metricsProvider.className={PROMETHEUS}\nmetricsProvider.httpHost=0.0.0.0"
-            "\nmetricsProvider.httpPort=0",
+            (
+                f"metricsProvider.className={PROMETHEUS}\nmetricsProvider.httpHost=0.0.0.0"
+                "\nmetricsProvider.httpPort=0"
+            ),
             ("0.0.0.0", 0),
         ),
         (
-            "metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
-            "\nmetricsProvider.httpPort=7001",
+            (
+                "metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
+                "\nmetricsProvider.httpPort=7001"
+            ),
             None,
         ),
     ],
