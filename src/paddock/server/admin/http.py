@@ -114,8 +114,8 @@ class AdminServer:
             return
         # The first value of a repeated argument counts, as upstream.
         path, arguments = unquote(parts.path), dict(reversed(pairs))
-        if path in (LIVEZ, READYZ) and self._is_health_open:
-            self._respond_page(connection, path, method)
+        if path in (LIVEZ, READYZ) and self._is_health_open and method in _READING:
+            self._respond_page(connection, path)
             return
         name = path[len(self._url) + 1 :] if path.startswith(f"{self._url}/") else ""
         data_command = DATA_COMMANDS.get(name)
@@ -130,11 +130,16 @@ class AdminServer:
             logger.warning("the admin server has refused a request: %s", refusal)
             connection.respond_text(403, refusal)
         elif data_command is None and not self._may_ask(authorization):
+            if authorization is not None:
+                logger.warning("a wrong password for the admin server: %s", connection.address)
             connection.respond_text(401, "This takes a name and a password.", [CHALLENGE])
         elif method not in methods:
             connection.respond_text(
                 405, f"Served here: {' and '.join(methods)}.", [("Allow", ", ".join(methods))]
             )
+        elif path in (LIVEZ, READYZ, METRICS):
+            # Before the commands, whose path may be a slash alone.
+            self._respond_page(connection, path)
         elif data_command is not None:
             assert self.data_commands is not None, "the admin server has not been started"
             transfer = Transfer(connection, self.pool, self.data_commands, data_command)
@@ -143,23 +148,17 @@ class AdminServer:
             connection.respond(200, HTML, iter([self._links(self.commands)]))
         elif name:
             connection.respond(200, JSON, self.commands.run(name, arguments))
-        elif path in (LIVEZ, READYZ, METRICS):
-            self._respond_page(connection, path, method)
         else:
             connection.respond_text(404, "There is nothing here.")
 
     def _may_ask(self, authorization: bytes | None) -> bool:
         return self._password is None or self._password.is_given(authorization)
 
-    def _respond_page(self, connection: HttpConnection, path: str, method: str) -> None:
+    def _respond_page(self, connection: HttpConnection, path: str) -> None:
         """Answer with the health or the metrics."""
         assert self.health is not None, "the admin server has not been started"
         assert self.exposition is not None, "the admin server has not been started"
-        if method not in _READING:
-            connection.respond_text(
-                405, f"Served here: {' and '.join(_READING)}.", [("Allow", ", ".join(_READING))]
-            )
-        elif path == METRICS:
+        if path == METRICS:
             respond_metrics(connection, self.exposition)
         else:
             status, body = self.health.answer(path)

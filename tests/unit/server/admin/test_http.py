@@ -359,3 +359,13 @@ def test_the_health_is_told_to_whoever_asks_by_whatever_name() -> None:
         assert await status_of(server, "/livez") == 200
 
     run_virtually(scenario())
+
+
+def test_the_pages_are_there_if_the_commands_are_at_the_root() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        server._url = ""
+        assert await status_of(server, "/metrics") == await status_of(server, "/readyz") == 200
+        assert await status_of(server, "/ruok") == 200
+
+    run_virtually(scenario())
