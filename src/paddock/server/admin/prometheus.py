@@ -29,7 +29,6 @@ from prometheus_client.metrics_core import (
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from paddock.protocol import operations
 from paddock.server.admin.metric_texts import COUNTER, GAUGE, TEXTS, MetricText
@@ -191,7 +190,7 @@ def quantile_of(quantile: float, bounds: list[float], buckets: list[int]) -> flo
 def _buckets(source: Histogram, unit: float) -> tuple[list[tuple[str, float]], float]:
     """Return the buckets of a histogram as Prometheus has them, each with those before it."""
     # Rounded: 25 times 0.001 would have many digits.
-    bounds = [floatToGoString(round(bound * unit, 9)) for bound in source.bounds]
+    bounds = [str(round(bound * unit, 9)) for bound in source.bounds]
     totals = accumulate(source.buckets)
     return list(zip([*bounds, "+Inf"], totals, strict=True)), source.total * unit
 
