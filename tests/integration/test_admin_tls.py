@@ -40,7 +40,8 @@ class Admin:
         else:
             connection = HTTPSConnection("127.0.0.1", self.port, timeout=20, context=tls)
         try:
-            headers = {"Origin": f"http{'s' * bool(tls)}://127.0.0.1:{self.port}"}
+            # A page of its own; over plain HTTP it would be one of another site.
+            headers = {"Origin": f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}"}
             connection.request("GET", "/commands/ruok", headers=headers)
             return connection.getresponse().status
         finally:

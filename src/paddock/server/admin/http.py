@@ -123,6 +123,7 @@ class AdminServer:
             request.headers,
             self._hosts,
             changes=data_command is not None or self.commands.changes(name),
+            scheme=connection.scheme,
         )
         methods = METHODS.get(data_command or "", _READING)
         authorization = dict(request.headers).get(b"authorization")
