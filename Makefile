@@ -140,9 +140,10 @@ format: $(VENV)/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the table of settings, the reference
+generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, the tables of settings and metrics, the reference
 	$(PURE) $(BIN)/python tools/twin.py
 	$(PURE) $(BIN)/python tools/settings.py
+	$(PURE) $(BIN)/python tools/metrics.py
 	$(PURE) $(BIN)/python tools/reference.py
 	$(PURE) $(BIN)/python tools/commands.py
 

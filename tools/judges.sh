@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the programs that our tests compare Paddock with: Apache ZooKeeper (server, zkCli,
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
-# headers, and etcd, on which several servers share a log, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
+# headers, etcd, on which several servers share a log, and Prometheus, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
 # returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
 # `judges.sh missing` lists the packages that would be installed.
@@ -116,6 +116,7 @@ missing_packages() {
   command -v strace >/dev/null || echo strace
   command -v etcd >/dev/null || echo etcd-server
   command -v etcdctl >/dev/null || echo etcd-client
+  command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
   command -v ip >/dev/null || echo iproute2
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
@@ -142,7 +143,8 @@ else
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends $missing </dev/null
     }
-    # `etcd-server` would start one, which the tests do not need and a user may not want.
+    # `etcd-server` and `prometheus` would start one, which the tests do not need and a user may not
+    # want.
     policy=/usr/sbin/policy-rc.d
     forbid_services() {
       [ -e "$policy" ] && return
@@ -151,10 +153,10 @@ else
       # shellcheck disable=SC2064
       trap "${as_root[*]} rm -f '$policy'" EXIT
     }
-    case " $missing " in
-      *" etcd-server "*) forbid_services; has_new_etcd=yes ;;
-      *) has_new_etcd="" ;;
-    esac
+    new_services=""
+    case " $missing " in *" etcd-server "*) new_services="etcd" ;; esac
+    case " $missing " in *" prometheus "*) new_services="$new_services prometheus" ;; esac
+    [ -n "$new_services" ] && forbid_services
     log=$(mktemp)
     # The package lists may be empty or stale: then one update, and one more try.
     install >"$log" 2>&1 ||
@@ -162,8 +164,10 @@ else
       { why="apt-get failed"; tail -n 5 "$log" >&2; }
     rm -f "$log"
     # Nor with the next start of the machine.
-    [ -n "$has_new_etcd" ] && command -v systemctl >/dev/null &&
-      "${as_root[@]}" systemctl --quiet disable etcd >/dev/null 2>&1
+    if [ -n "$new_services" ] && command -v systemctl >/dev/null; then
+      # shellcheck disable=SC2086
+      "${as_root[@]}" systemctl --quiet disable $new_services >/dev/null 2>&1
+    fi
   fi
 fi
 
@@ -176,6 +180,7 @@ for package in $missing; do
     libzookeeper-mt-dev) what="Apache's C client" ;;
     libcurator-recipes-java | default-jdk-headless) what="the judgement of Curator and Apache's Java client" ;;
     etcd-server | etcd-client) what="everything about several servers on etcd" ;;
+    prometheus) what="everything in a real Prometheus, and the check of the alert rules" ;;
     iproute2) what="everything in network namespaces" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;

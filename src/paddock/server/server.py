@@ -14,6 +14,7 @@ from paddock.log.interface import LogError
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
+from paddock.server.admin.health import Health
 from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ServerConfig
@@ -43,7 +44,6 @@ from paddock.storage.replay import Replay
 
 if TYPE_CHECKING:
     from paddock.log.etcd.store import Store
-    from paddock.server.admin.http import AdminServer
 
 logger: Final = logging.getLogger(__name__)
 
@@ -102,6 +102,7 @@ class Server:
         self._snapshotter: Snapshotter | None = None
         self._past_changes: HistoryPages | None = None
         self._reaper: Reaper | None = None
+        self._health: Health | None = None
         self._endpoints = Endpoints(config, wall_clock_ms)
         # The supervisor hands the same one to each server that it runs.
         self.admin_limits = AdminLimits(config.admin_rate_limit_interval_ms / 1000)
@@ -120,6 +121,11 @@ class Server:
     def admin_address(self) -> tuple[str, int]:
         """Where the admin server listens."""
         return self._endpoints.admin_address
+
+    @property
+    def metrics_address(self) -> tuple[str, int]:
+        """Where the metrics have a port of their own."""
+        return self._endpoints.metrics_address
 
     def config_with_ports(self) -> ServerConfig:
         """Return the settings with the ports that the system has assigned, for the next server."""
@@ -174,6 +180,8 @@ class Server:
         begun = loop.time()
         self._audit_server(SERVER_STOP, INVOKED)
         self._journal.add(events.SERVER_STOPPING)
+        assert self._health is not None
+        self._health.is_stopping = True
         if core.replica.is_dead():
             await self._stop_failed(core)
             return
@@ -270,13 +278,14 @@ class Server:
             replayed_entries=restored.replay.entries,
         )
         core.words = FourLetterWords(metrics).answer
-        if self._endpoints.admin is not None:
-            await self._start_admin(self._endpoints.admin, metrics)
+        self._health = health = Health(core)
+        await self._start_admin(metrics, health)
         core.tracker.start()
         assert self._reaper is not None
         self._reaper.start()
         await backing.open()
         await self._endpoints.open(core, self._connection)
+        health.is_starting = False
         self._audit_server(SERVER_START, SUCCESS)
         host, port = self.address
         shown = {"host": host, "port": port, "seconds": loop.time() - begun}
@@ -373,15 +382,24 @@ class Server:
         if self._audit is not None:
             self._audit.add(operation, result)
 
-    async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
-        from paddock.server.admin.commands import AdminCommands
-        from paddock.server.admin.data_commands import DataCommands
+    async def _start_admin(self, metrics: Metrics, health: Health) -> None:
+        """Start the admin server and the port of metrics, if there are any."""
+        admin, port = self._endpoints.admin, self._endpoints.metrics
+        if admin is None and port is None:
+            return
+        from paddock.server.admin.prometheus import Exposition
 
-        limits = self.admin_limits
-        limits.on_audit = None if self._audit is None else self._audit.add
-        await admin.start(
-            AdminCommands(metrics), DataCommands(self._config, self._snapshotter, limits)
-        )
+        exposition = Exposition(metrics, health.is_ready, with_process=self._config.metrics_process)
+        if port is not None:
+            await port.start(exposition)
+        if admin is not None:
+            from paddock.server.admin.commands import AdminCommands
+            from paddock.server.admin.data_commands import DataCommands
+
+            limits = self.admin_limits
+            limits.on_audit = None if self._audit is None else self._audit.add
+            data_commands = DataCommands(self._config, self._snapshotter, limits)
+            await admin.start(AdminCommands(metrics), data_commands, health, exposition)
 
     def _connection(self) -> asyncio.Protocol:
         assert self._core is not None

@@ -1,18 +1,41 @@
 """The counters of a server and of its connections.
 
-Latency is that of writes, from the proposal of their batch to their reply. A query is answered in
-the pass of the loop in which it comes, so there is nothing to measure. Wherever possible a whole
-read or a whole batch is counted at once, which costs little.
+All of them are on the path of a request, so they are plain numbers, and a whole read or a whole
+batch is counted at once wherever possible. The rules:
+
+* The latency of a write goes from the proposal of its batch to its reply. Each batch is measured.
+* The latency of a query goes from the moment when it is begun until its reply is sent, with all
+  that came in the same read. One in `SAMPLE_EVERY` requests, or in more, is measured, and stands
+  for the queries since the last one. A query that waits for a turn is measured until then; one
+  behind a write of its client waits for that, and is not measured.
+* A histogram has fixed buckets. What is in them goes up until the counters are reset.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
+from mypy_extensions import i32, i64
+
+from paddock.protocol import opcodes
 
 # The last operation of a connection that has not had any.
 NO_OPERATION: Final = -1000
+
+# The upper bounds of the buckets: of times in milliseconds, and of numbers of writes.
+TIMES_MS: Final[list[float]] = [
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0),
+    *(1_000.0, 2_500.0, 5_000.0, 10_000.0),
+]
+SIZES: Final[list[float]] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0]
+
+# How many requests are received, at least, between two that are measured.
+SAMPLE_EVERY: Final = 64
+
+# The numbers of all operations differ in these bits.
+OPERATION_BITS: Final = 0x7FF
 
 
 class Summary:
@@ -37,10 +60,81 @@ class Summary:
         return self.total / self.count if self.count else 0.0
 
 
+class Histogram(Summary):
+    """A summary that also counts how many numbers are in each bucket."""
+
+    def __init__(self, bounds: list[float]) -> None:
+        super().__init__()
+        # The upper bounds, in order; above the last one there is one bucket more.
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+
+    def add(self, number: float, times: int = 1) -> None:
+        # As above: a call of that would take longer than all of this.
+        if self.count == 0 or number < self.min:
+            self.min = number
+        if number > self.max:
+            self.max = number
+        self.count += times
+        self.total += number * times
+        self.buckets[bisect_left(self.bounds, number)] += times
+
+
+class OperationCounts:
+    """How many requests of each operation were begun.
+
+    The frequent ones have a field each: to count them must cost next to nothing.
+    """
+
+    def __init__(self) -> None:
+        self.get_data: i64 = 0
+        self.exists: i64 = 0
+        self.get_children: i64 = 0
+        self.get_children2: i64 = 0
+        # Of all others, by their numbers.
+        self.others = [0] * (OPERATION_BITS + 1)
+
+    def take_back(self, operation: i32) -> None:
+        """Do not count a request: it is begun again later, or unknown."""
+        if operation == opcodes.GET_DATA:
+            self.get_data -= 1
+        elif operation == opcodes.EXISTS:
+            self.exists -= 1
+        elif operation == opcodes.GET_CHILDREN:
+            self.get_children -= 1
+        elif operation == opcodes.GET_CHILDREN2:
+            self.get_children2 -= 1
+        else:
+            self.others[operation & OPERATION_BITS] -= 1
+
+    def queries(self) -> int:
+        """Return the number of the frequent ones, all of which are queries."""
+        return self.get_data + self.exists + self.get_children + self.get_children2
+
+    def of(self, operation: i32) -> int:
+        """Return the number of requests of an operation, which must be a known one."""
+        if operation == opcodes.GET_DATA:
+            return self.get_data
+        if operation == opcodes.EXISTS:
+            return self.exists
+        if operation == opcodes.GET_CHILDREN:
+            return self.get_children
+        if operation == opcodes.GET_CHILDREN2:
+            return self.get_children2
+        return self.others[operation & OPERATION_BITS]
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.get_data = self.exists = self.get_children = self.get_children2 = 0
+        self.others = [0] * (OPERATION_BITS + 1)
+
+
 class Statistics:
     """The counters of a server since its start, or since they were reset."""
 
     def __init__(self) -> None:
+        # Stays the same object: it is reached from many places.
+        self.operations = OperationCounts()
         # Of the last batch: its latency, and its end in the event loop's time.
         self.last_latency_ms = 0.0
         self.last_batch_at = 0.0
@@ -57,7 +151,11 @@ class Statistics:
 
     def reset(self) -> None:
         """Begin to count anew."""
+        self.operations.reset()
         self.packets_received = 0
+        # With so many packets a query is measured again.
+        self.sample_at = 1
+        self._queries_measured = 0
         self.packets_sent = 0
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -74,10 +172,19 @@ class Statistics:
         self.feed_changes = 0
         self.feeds_gone = 0
         # Of each write; of each batch until it was durable; and the writes in each batch.
-        self.latency_ms = Summary()
-        self.sync_ms = Summary()
-        self.batch_sizes = Summary()
+        self.latency_ms = Histogram(TIMES_MS)
+        self.sync_ms = Histogram(TIMES_MS)
+        self.batch_sizes = Histogram(SIZES)
+        # Of queries, by samples.
+        self.read_ms = Histogram(TIMES_MS)
         self.snapshot_ms = Summary()
+
+    def sampled(self, milliseconds: float) -> None:
+        """Count the latency of a query for all queries since the last one that was measured."""
+        queries = self.operations.queries()
+        if queries > self._queries_measured:
+            self.read_ms.add(milliseconds, queries - self._queries_measured)
+            self._queries_measured = queries
 
 
 class Tally:
@@ -99,6 +206,10 @@ class Tally:
         self.last_latency_ms = 0.0
         # Writes that were answered and whose latency is not counted yet.
         self.writes = 0
+        # When a query was begun that is measured, by the clock of turns; else below 0.
+        self.asked_at = -1.0
+        # Whether there is one, or writes that are not counted yet.
+        self.is_due = False
 
     def receive(self, frames: list[bytes], now: float) -> None:
         """Count the frames of one read, and remember the last one."""
@@ -122,6 +233,7 @@ class Tally:
         """Return the tally of the same connection from now on."""
         new = Tally()
         new.established_ms, new.writes = self.established_ms, self.writes
+        new.is_due = self.is_due
         # Upstream's value for none.
         new.xid = -1
         return new

@@ -42,15 +42,48 @@ _MODE_COUNTS: Final[tuple[int, ...]] = (0, 1, 1, 2, 1, 2, 2, 3)
 # With more changes than this, an entry's events are told in pieces, of about this size.
 _FEW: Final = 16
 _GATHERED_BYTES: Final = 256 << 10
+# The kinds of events that have watchers.
+_KINDS: Final = (
+    events.NODE_CREATED,
+    events.NODE_DELETED,
+    events.NODE_DATA_CHANGED,
+    events.NODE_CHILDREN_CHANGED,
+)
+# The buckets of a fan-out: 1, 2, 4 and so on to 65,536, and all above that.
+_POWERS: Final = 18
 # A table of paths is copied when it once had this many, and many times what it has now.
 _LARGE: Final = 1024
 _SPARSE: Final = 32
 
 
+class FanOut:
+    """How many watchers the events of one kind had; those without any do not count."""
+
+    def __init__(self) -> None:
+        self.events: i64 = 0
+        self.watchers: i64 = 0
+        self.least: i64 = 0
+        self.most: i64 = 0
+        # How many events had up to 2**n watchers, and more than half as many.
+        self.by_power = [0] * _POWERS
+
+    def note(self, watchers: int) -> None:
+        """Count an event with so many watchers, which are at least one."""
+        if watchers < self.least or not self.events:
+            self.least = watchers
+        if watchers > self.most:
+            self.most = watchers
+        self.events += 1
+        self.watchers += watchers
+        self.by_power[min((watchers - 1).bit_length(), _POWERS - 1)] += 1
+
+
 class WatchTable:
     """One of the two tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, fan_outs: dict[int, FanOut]) -> None:
+        # By kind of event; both tables count together.
+        self._fan_outs = fan_outs
         # Who watches a path, in which modes.
         self._by_path = Table[dict[Watcher, int]]()
         self._by_watcher: dict[Watcher, dict[bytes, None]] = {}
@@ -175,6 +208,8 @@ class WatchTable:
             if concerned is None:
                 concerned = {}
             self._recursive.collect_above(path, concerned)
+        if concerned:
+            self._fan_outs[kind].note(len(concerned))
         if concerned and batch is not None:
             batch.add(kind, path, acl, zxid, concerned, told)
         elif concerned:
@@ -295,14 +330,21 @@ class Watches:
     """All watches of this server, with limits for one watcher and for all."""
 
     def __init__(self, count_max: int = 0, bytes_max: int = 0, total_max: int = 0) -> None:
-        self.data = WatchTable()
-        self.child = WatchTable()
+        self.fan_outs: dict[int, FanOut] = {}
+        self.reset()
+        self.data = WatchTable(self.fan_outs)
+        self.child = WatchTable(self.fan_outs)
         # 0 is no limit.
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._total_max = total_max
         # Watches that are about to be set.
         self.reserved = 0
+
+    def reset(self) -> None:
+        """Begin to count the watchers of events anew."""
+        for kind in _KINDS:
+            self.fan_outs[kind] = FanOut()
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
         """Return whether a watcher may have `count` more watches, of `size` bytes together."""

@@ -155,7 +155,8 @@ def words_by_many(stage: Stage) -> None:
 
 def admin_commands_by_many(stage: Stage) -> None:
     for command in ("dump", "watches", "watches_by_path", "connections", "monitor"):
-        stage.ask_admin(command, 4 * stage.scale)
+        stage.ask_admin(f"/commands/{command}", 4 * stage.scale)
+    stage.ask_admin("/metrics", 4 * stage.scale)
 
 
 CROWD_ATTACKS = (

@@ -138,10 +138,10 @@ class Stage:
         """Have so many ask with a four-letter word at once, and read the answers."""
         self._ask_once(self.server.address, word.encode(), count)
 
-    def ask_admin(self, command: str, count: int) -> None:
-        """Have so many send an admin command at once, and read the answers."""
+    def ask_admin(self, path: str, count: int) -> None:
+        """Have so many ask the admin server at once, and read the answers."""
         port = int(dict(self.server.options.extra)["admin.serverPort"] or 0)
-        said = f"GET /commands/{command} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        said = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         self._ask_once(("127.0.0.1", port), said.encode(), count)
 
     def _ask_once(self, address: wire.Address, said: bytes, count: int) -> None:

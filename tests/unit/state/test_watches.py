@@ -517,3 +517,30 @@ def test_watchers_hear_of_an_event_in_the_order_in_which_they_came() -> None:
         watches.data.add(b"/a", watchers[number], ONE_SHOT)
     watches.data.trigger(NODE_CREATED, b"/a", NodeACL((ACL(ALL, ANYONE),), b""), 1, None)
     assert told == order
+
+
+def test_the_watchers_of_each_kind_of_event_are_counted(world: World, writer: Connection) -> None:
+    writer.create(b"/a")
+    fan_outs = world.watches.fan_outs
+    # Nobody watches: that does not count.
+    writer.set(b"/a", b"1")
+    for number in range(5):
+        one = world.open()
+        one.get(b"/a", watch=True)
+        if number < 2:
+            one.children(b"/a", watch=True)
+    writer.set(b"/a", b"2")
+    writer.create(b"/a/b")
+    world.open().get(b"/a", watch=True)
+    writer.set(b"/a", b"3")
+    changed, children = fan_outs[NODE_DATA_CHANGED], fan_outs[NODE_CHILDREN_CHANGED]
+    assert (changed.events, changed.watchers, changed.least, changed.most) == (2, 6, 1, 5)
+    # One event with one watcher, and one with five to eight.
+    assert changed.by_power[:5] == [1, 0, 0, 1, 0]
+    assert (children.events, children.watchers) == (1, 2)
+    assert fan_outs[NODE_DELETED].events == 0
+    world.watches.reset()
+    assert (fan_outs[NODE_DATA_CHANGED].events, sum(fan_outs[NODE_DATA_CHANGED].by_power)) == (0, 0)
+    world.open().get(b"/a", watch=True)
+    writer.set(b"/a", b"4")
+    assert fan_outs[NODE_DATA_CHANGED].events == 1

@@ -87,6 +87,8 @@ class HttpConnection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         # The peer's address, without its port.
         self.address = ""
+        # How its requests come: http or https.
+        self.scheme = "http"
         # The task that will answer, and what wakes it when more of the body arrives.
         self._task: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
@@ -108,6 +110,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
+        if transport.get_extra_info("ssl_object") is not None:
+            self.scheme = "https"
         self._pool.admit(self)
         self._start_deadline()
 

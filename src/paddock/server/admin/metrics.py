@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Final
 
 from paddock import __version__
-from paddock.protocol import jute, operations
+from paddock.protocol import events, jute, operations
 from paddock.server.admin.cluster_metrics import FOLLOWER, LEADER, monitor_rows, role
 from paddock.server.connections.core import Core
 from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.durability.snapshotter import Snapshotter
-from paddock.server.statistics import Summary
+from paddock.server.statistics import Histogram, Summary
 from paddock.state.tree import CONFIG
 from paddock.state.watcher import Watcher
+from paddock.state.watches import FanOut
 from paddock.storage.data_directory import DataDirectory
 from paddock.storage.snapshots import snapshot_name
 
@@ -33,6 +34,19 @@ VERSION: Final = f"3.8.0-paddock-{__version__}"
 
 # The answer while sessions are not served.
 NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
+
+# What a server can be called.
+STANDALONE: Final = "standalone"
+READ_ONLY: Final = "read-only"
+STATES: Final = (STANDALONE, LEADER, FOLLOWER, READ_ONLY)
+
+# Upstream's names of how many watchers the events of a kind had.
+_FAN_OUTS: Final = {
+    "node_created_watch_count": events.NODE_CREATED,
+    "node_deleted_watch_count": events.NODE_DELETED,
+    "node_changed_watch_count": events.NODE_DATA_CHANGED,
+    "node_children_watch_count": events.NODE_CHILDREN_CHANGED,
+}
 
 # Upstream's trace mask at its start.
 _TRACE_MASK: Final = 306
@@ -112,9 +126,9 @@ class Metrics:
     def mode(self) -> str:
         """Return what this server is called: as one of several, by whether it is on duty."""
         if not self.service.is_open:
-            return "read-only"
+            return READ_ONLY
         cluster = self.service.cluster
-        return "standalone" if cluster is None else role(cluster)
+        return STANDALONE if cluster is None else role(cluster)
 
     def monitor(self) -> dict[str, str | int | float]:
         """Return the answer to `mntr`, without the prefix `zk_` of each name."""
@@ -160,12 +174,26 @@ class Metrics:
             **_rows("dbinittime", self._load_ms),
             **_rows("sync_processor_batch_size", counted.batch_sizes),
             **_rows("updatelatency", latency),
+            **_rows("readlatency", counted.read_ms),
+            **self._fan_outs(),
             "change_feeds": len(service.feeds),
             "change_feeds_waiting": service.feeds.waiting_count(),
             "change_feed_pulls": counted.feed_pulls,
             "change_feed_changes": counted.feed_changes,
             "change_feeds_gone": counted.feeds_gone,
             **({} if cluster is None else monitor_rows(cluster)),
+        }
+
+    def histograms(self) -> dict[str, Histogram]:
+        """Return those of the summaries in `monitor` that have buckets, by name."""
+        counted = self.service.statistics
+        fan_outs = self.service.watches.fan_outs
+        return {
+            "readlatency": counted.read_ms,
+            "updatelatency": counted.latency_ms,
+            "fsynctime": counted.sync_ms,
+            "sync_processor_batch_size": counted.batch_sizes,
+            **{name: _histogram(fan_outs[kind]) for name, kind in _FAN_OUTS.items()},
         }
 
     def configuration(self) -> dict[str, str | int]:
@@ -230,11 +258,18 @@ class Metrics:
     def reset(self) -> None:
         """Reset the counters of the server."""
         self.service.statistics.reset()
+        self.service.watches.reset()
 
     def reset_connections(self) -> None:
         """Reset the counters of the connections."""
         for connection in self.service.connections:
             connection.reset_statistics()
+
+    def _fan_outs(self) -> dict[str, str | int | float]:
+        rows: dict[str, str | int | float] = {}
+        for name, kind in _FAN_OUTS.items():
+            rows |= _rows(name, _histogram(self.service.watches.fan_outs[kind]))
+        return rows
 
     def _folders(self) -> tuple[Path | None, Path | None]:
         directory = self._directory
@@ -254,6 +289,15 @@ def _rows(name: str, summary: Summary) -> dict[str, str | int | float]:
         f"cnt_{name}": summary.count,
         f"sum_{name}": int(summary.total),
     }
+
+
+def _histogram(fan_out: FanOut) -> Histogram:
+    """Return how many watchers events had as a histogram."""
+    made = Histogram([float(1 << power) for power in range(len(fan_out.by_power) - 1)])
+    made.buckets = fan_out.by_power
+    made.count, made.total = fan_out.events, float(fan_out.watchers)
+    made.min, made.max = float(fan_out.least), float(fan_out.most)
+    return made
 
 
 def _open_files() -> int:

@@ -48,11 +48,15 @@ class AdminHosts:
 
 
 def why_refused(
-    headers: Iterable[tuple[bytes, bytes]], hosts: AdminHosts, *, changes: bool
+    headers: Iterable[tuple[bytes, bytes]],
+    hosts: AdminHosts,
+    *,
+    changes: bool,
+    scheme: str = "http",
 ) -> str | None:
     """Return why a request with these headers is refused, as one sentence; None if it is not.
 
-    `changes`: whether the request would change something.
+    `changes`: whether the request would change something; `scheme`: how it has come.
     """
     found = {name.lower(): value.decode("latin-1").strip() for name, value in headers}
     # Only HTTP 1.0 may omit it, which no browser speaks.
@@ -65,21 +69,22 @@ def why_refused(
     origin, site = found.get(b"origin"), found.get(b"sec-fetch-site")
     is_link = (found.get(b"sec-fetch-mode"), found.get(b"sec-fetch-dest")) == _LINK
     is_foreign = (site or "none") not in _OWN_SITES and (changes or not is_link)
-    if is_foreign or (origin is not None and not _is_same(origin, host)):
+    if is_foreign or (origin is not None and not _is_same(origin, scheme, host)):
         return "A page of another site may not ask here."
     is_browser = found.get(b"user-agent", "").lower().startswith(_BROWSER)
-    is_marked = origin is not None or site is not None or _is_same(found.get(b"referer", ""), host)
+    is_own = _is_same(found.get(b"referer", ""), scheme, host)
+    is_marked = origin is not None or site is not None or is_own
     if changes and is_browser and not is_marked:
         return "Nothing tells that no other site's page asked for this; ask with curl."
     return None
 
 
-def _is_same(url: str, host: str) -> bool:
+def _is_same(url: str, scheme: str, host: str) -> bool:
     try:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme == "http" and parts.netloc.lower() == host.lower() != ""
+    return parts.scheme == scheme and parts.netloc.lower() == host.lower() != ""
 
 
 def _name_of(host: str) -> str:

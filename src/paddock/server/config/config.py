@@ -38,6 +38,13 @@ from paddock.server.config.parsers import (
 DEFAULT_PORT: Final = 2181
 _DEFAULT_ADMIN_HOST: Final = "127.0.0.1"
 _DEFAULT_ADMIN_PORT: Final = 8080
+_DEFAULT_METRICS_PORT: Final = 7000
+PROMETHEUS: Final = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+# Upstream's other classes: metrics by four-letter words and the admin server, or none at all.
+_OTHER_PROVIDERS: Final = (
+    "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider",
+    "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
+)
 _LISTEN_BACKLOG: Final = 1024
 # A shorter lease would end while etcd elects a leader.
 LEASE_SECONDS_MIN: Final = 4.0
@@ -574,6 +581,70 @@ class ServerConfig:
         number("milliseconds, 0 for no limit", "MS", 0),
         "Rate limit: each of the two is allowed once in this time.",
     )
+    # Upstream takes the stores of its links to other servers, which do not exist here.
+    admin_port_unification: bool = setting(
+        False,
+        "admin.portUnification",
+        SWITCH,
+        "Accept TLS on the port of the admin server, too, with the server's certificate.",
+    )
+    admin_force_https: bool = setting(
+        False, "admin.forceHttps", SWITCH, "Accept nothing but TLS there."
+    )
+    admin_need_client_auth: bool = setting(
+        False,
+        "admin.needClientAuth",
+        SWITCH,
+        "Require a certificate of the admin server's clients, if they use TLS.",
+    )
+    admin_password_file: Path | None = setting(
+        None,
+        "paddock.adminPasswordFile",
+        FILE,
+        "A file with one line, name:password, which the admin server then asks for (HTTP Basic).",
+        default_text="none",
+    )
+    admin_health_open: bool = setting(
+        True,
+        "paddock.adminHealthOpen",
+        SWITCH,
+        "Answer /livez and /readyz without the password, and by any name.",
+    )
+
+    metrics_provider: str = setting(
+        "",
+        "metricsProvider.className",
+        one_of(
+            *("CLASS", PROMETHEUS, *_OTHER_PROVIDERS),
+            expected=f"{PROMETHEUS}, or DefaultMetricsProvider or NullMetricsProvider of"
+            " org.apache.zookeeper.metrics.impl",
+        ),
+        "Apache's class for metrics: with PrometheusMetricsProvider they have a port of their own,"
+        " with the others they do not.",
+        section="Metrics",
+        default_text="the first, if one of the next two is given",
+    )
+    # Upstream listens on every interface by default.
+    metrics_host: str | None = setting(
+        None,
+        "metricsProvider.httpHost",
+        HOST,
+        "Where /metrics is served; 0.0.0.0 is every interface.",
+        default_text=_DEFAULT_ADMIN_HOST,
+    )
+    metrics_port: int | None = setting(
+        None,
+        "metricsProvider.httpPort",
+        PORT,
+        "The port of /metrics; 0 lets the system choose. The admin server has /metrics as well.",
+        default_text=str(_DEFAULT_METRICS_PORT),
+    )
+    metrics_process: bool = setting(
+        True,
+        "metricsProvider.exportJvmInfo",
+        SWITCH,
+        "Whether /metrics has those of the process and of Python, here in place of a JVM.",
+    )
 
     def __post_init__(self) -> None:
         if self.port is None and self.secure_port is None:
@@ -610,6 +681,23 @@ class ServerConfig:
         port = _DEFAULT_ADMIN_PORT if self.admin_port is None else self.admin_port
         return self.admin_host or _DEFAULT_ADMIN_HOST, port
 
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where /metrics has a port of its own; None if it has none."""
+        host, port = self.metrics_host, self.metrics_port
+        is_asked_for = self.metrics_provider == PROMETHEUS or (
+            not self.metrics_provider and (host is not None or port is not None)
+        )
+        if not is_asked_for:
+            return None
+        return host or _DEFAULT_ADMIN_HOST, _DEFAULT_METRICS_PORT if port is None else port
+
+    def admin_speaks_tls(self) -> bool:
+        """Return whether the admin server accepts TLS."""
+        return self.admin_address is not None and (
+            self.admin_port_unification or self.admin_force_https
+        )
+
     def speaks_tls(self) -> bool:
         """Return whether any port accepts TLS."""
         return self.secure_port is not None or (self.port is not None and self.port_unification)
@@ -617,6 +705,8 @@ class ServerConfig:
     def _check_tls(self) -> None:
         if self.secure_host and self.secure_port is None:
             raise ConfigError("there is a secure host, but no secure port", ("secure_host",))
+        if self.admin_speaks_tls():
+            self._check_admin_tls()
         if not self.speaks_tls():
             return
         ports = ("secure_port", "port_unification")
@@ -632,6 +722,20 @@ class ServerConfig:
                 " --tls-trust-store, ssl.trustStore.location (or ssl.clientAuth=none for clients"
                 " without certificates)",
                 (*ports, "tls_client_auth"),
+            )
+
+    def _check_admin_tls(self) -> None:
+        if self.tls_key_store is None:
+            raise ConfigError(
+                "TLS on the admin server needs the server's certificate and key:"
+                " --tls-key-store, ssl.keyStore.location",
+                ("admin_force_https", "admin_port_unification"),
+            )
+        if self.admin_need_client_auth and self.tls_trust_store is None:
+            raise ConfigError(
+                "the certificates of the admin server's clients cannot be checked without a trust"
+                " store: --tls-trust-store, ssl.trustStore.location",
+                ("admin_need_client_auth",),
             )
 
     def _check_shared_log(self) -> None:

@@ -63,10 +63,17 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
         serverCnxnFactory clientCnxnSocket jmx.* jvm.* netty.* nio.* java.* sun.* controllerPort
         intBufferStartingSizeBytes audit.impl.class
         """,
-    "metrics are available by the four-letter word mntr": "metricsProvider.* pathStats.*",
-    "the admin server speaks plain HTTP": """
-        admin.forceHttps admin.portUnification admin.needClientAuth
+    "metrics are read when they are asked for, without threads and queues": """
+        metricsProvider.numWorkerThreads metricsProvider.maxQueueSize
+        metricsProvider.workerShutdownTimeoutMs
+        metricsProvider.prometheusMetricsSummaryRotateIntervalSeconds
         """,
+    "/metrics is served with TLS by the admin server, see admin.forceHttps": """
+        metricsProvider.httpsPort metricsProvider.ssl.*
+        """,
+    "metrics have the keys className, httpHost, httpPort and exportJvmInfo": "metricsProvider.*",
+    "metrics are those of /metrics and mntr": "pathStats.*",
+    "the admin server speaks HTTP 1.1": "admin.httpVersion",
     "there are no TTL nodes of 3.5.3 here": "emulate353TTLNodes",
     "pings keep sessions alive": "clientTcpKeepAlive",
     "it is a setting of clients": "client.secure disableAutoWatchReset request.timeout",

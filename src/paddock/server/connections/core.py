@@ -58,6 +58,7 @@ class Core:
         self.queries = Queries(machine, replica.watches)
         self.feeds = Feeds(replica)
         self.statistics = replica.statistics
+        self.operations = replica.statistics.operations
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # Long work is done in turns.

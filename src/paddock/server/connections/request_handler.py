@@ -24,6 +24,7 @@ The stages of a connection, which only go forward:
 from __future__ import annotations
 
 import logging
+from math import inf
 from typing import Final
 
 from librt.strings import read_i32_be
@@ -49,7 +50,7 @@ from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
-from paddock.server.statistics import Tally
+from paddock.server.statistics import OPERATION_BITS, SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
 from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
@@ -223,7 +224,7 @@ class RequestHandler(Submitter):
             self._begin_turn()
         else:
             # So few fit into one turn.
-            self._until_look = _REQUESTS_A_LOOK + 1
+            self._turn_end = inf
         for frame in frames:
             if self._serves:
                 self._request(frame)
@@ -317,12 +318,42 @@ class RequestHandler(Submitter):
     def _begin_turn(self) -> None:
         self._turn_end = self._core.turns.end()
         self._until_look = _REQUESTS_A_LOOK
+        self._begin_sample()
 
     def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look = _REQUESTS_A_LOOK
-        if self._core.turns.is_over(self._turn_end):
+        if self._turn_end == inf:
+            self._begin_sample()
+        elif self._core.turns.is_over(self._turn_end):
             self._end_turn()
+
+    def _begin_sample(self) -> None:
+        """Measure how long queries take from here on, if it is time for that."""
+        statistics, tally = self._core.statistics, self.tally
+        if (
+            statistics.packets_received >= statistics.sample_at
+            and not self.queue.length
+            and tally.operation in operations.READS
+        ):
+            statistics.sample_at = statistics.packets_received + SAMPLE_EVERY
+            tally.asked_at = self._core.turns.now()
+            tally.is_due = True
+
+    def _settle(self) -> None:
+        """Count what was answered since the last flush."""
+        statistics, tally = self._core.statistics, self.tally
+        tally.is_due = False
+        if tally.writes:
+            tally.settle(statistics)
+        if tally.asked_at >= 0 and self._held:
+            # Not all of it is answered yet.
+            tally.is_due = True
+        elif tally.asked_at >= 0:
+            if not self.queue.length:
+                statistics.sampled((self._core.turns.now() - tally.asked_at) * 1000)
+            # If something is in the queue, there is a write in it, which is measured elsewhere.
+            tally.asked_at = -1.0
 
     def _end_turn(self) -> None:
         """Let others be served before more of this client is."""
@@ -340,6 +371,7 @@ class RequestHandler(Submitter):
         """Put back a frame that cannot be served now; it comes first when it can be."""
         self._serves = False
         self._held.insert(0, frame)
+        self._core.operations.take_back(read_i32_be(frame, 4))
 
     # Requests.
 
@@ -356,12 +388,19 @@ class RequestHandler(Submitter):
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
-        is_common = operation in (
-            opcodes.GET_DATA,
-            opcodes.EXISTS,
-            opcodes.GET_CHILDREN,
-            opcodes.GET_CHILDREN2,
-        )
+        counts = self._core.operations
+        is_common = True
+        if operation == opcodes.GET_DATA:
+            counts.get_data += 1
+        elif operation == opcodes.EXISTS:
+            counts.exists += 1
+        elif operation == opcodes.GET_CHILDREN2:
+            counts.get_children2 += 1
+        elif operation == opcodes.GET_CHILDREN:
+            counts.get_children += 1
+        else:
+            is_common = False
+            counts.others[operation & OPERATION_BITS] += 1
         if not is_common and operation in operations.WRITES:
             self._write(operation, xid, frame)
         elif is_common or self._is_read(operation):
@@ -394,6 +433,7 @@ class RequestHandler(Submitter):
             except DecodeError:
                 self._close(events.PROTOCOL_ERROR)
         else:
+            counts.take_back(operation)
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
                 self.watcher.session,
@@ -538,6 +578,7 @@ class RequestHandler(Submitter):
         self._replica.mark_dirty(self)
         self.queue.leave_write(len(entry.body))
         self.tally.writes += 1
+        self.tally.is_due = True
         if outcome.error == SESSION_MOVED:
             self._close(events.MOVED)
             return
@@ -561,8 +602,8 @@ class RequestHandler(Submitter):
         self._replica.mark_dirty(self)
 
     def flush(self) -> None:
-        if self.tally.writes:
-            self.tally.settle(self._core.statistics)
+        if self.tally.is_due:
+            self._settle()
         buffer = self.buffer
         buffer.flush(self._proposer.is_syncing())
         if buffer.is_overdue and self.connection is not None:

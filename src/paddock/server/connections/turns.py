@@ -48,6 +48,10 @@ class Turns:
         self._waiting.append(taker)
         self._schedule()
 
+    def now(self) -> float:
+        """Return the time by which turns are measured."""
+        return self._time()
+
     def end(self) -> float:
         """Return the time at which a turn that begins now should end."""
         return self._time() + (SHORT_TURN_SECONDS if self._waiting else TURN_SECONDS)

@@ -104,8 +104,9 @@ class Proposer(Proposals):
         self._halted = False
         # Waits for the batches under way, when the server stops.
         self._drained: asyncio.Future[None] | None = None
-        # Whether the last batch was refused for want of room, so that it is said once.
+        # Whether the last batch was refused for want of room, so that it is said once; and when.
         self._full = False
+        self._refused_at = 0.0
         replica.proposals = self
 
     def submit(self, entry: Entry, submitter: Submitter) -> None:
@@ -134,6 +135,10 @@ class Proposer(Proposals):
         for batch in self._in_flight.values():
             return self._time() - batch.begun
         return 0.0
+
+    def refused_within(self, seconds: float) -> bool:
+        """Return whether the last batch was refused for want of room, and lately."""
+        return self._full and self._time() - self._refused_at < seconds
 
     def is_congested(self, share: int) -> bool:
         """Return whether more has gathered than this share of the limit: 1 all of it, 2 half."""
@@ -232,6 +237,7 @@ class Proposer(Proposals):
             self._propose()
 
     def refuse(self, batch: PendingBatch, reason: str) -> None:
+        self._refused_at = self._time()
         if not self._full:
             self._full = True
             logger.error("writes are refused: %s", reason)

@@ -16,10 +16,9 @@ import socket
 import ssl
 from collections.abc import Callable
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from paddock.server.config.config import ServerConfig
-from paddock.server.connections.core import Core
 from paddock.server.connections.ports import address_of, explained
 from paddock.server.tls.context import Credentials
 from paddock.server.tls.hostnames import comes_from_its_host
@@ -38,17 +37,27 @@ _PAUSE: Final = 1.0
 _SHUTDOWN_TIMEOUT: Final = 5.0
 
 
-class TlsListener:
-    """One port, on every address of its host."""
+class Slots(Protocol):
+    """Limits how many connections an address has, from before there is one."""
 
-    def __init__(self, config: ServerConfig, credentials: Credentials, *, is_unified: bool) -> None:
+    def reserve(self, address: str) -> bool: ...
+    def release(self, address: str) -> None: ...
+
+
+class TlsListener:
+    """One port, on every address of its host; `who` names its owner in errors."""
+
+    def __init__(
+        self, config: ServerConfig, credentials: Credentials, *, is_unified: bool, who: str = ""
+    ) -> None:
+        self._who = who
         self._config = config
         self._credentials = credentials
         self._is_unified = is_unified
         self._timeout = config.tls_handshake_timeout_ms / 1000
         self._limit = config.tls_max_handshakes
         # Set by `start`.
-        self._service: Core | None = None
+        self._slots: Slots | None = None
         self._connection: Callable[[], asyncio.Protocol] | None = None
         self._sockets: list[socket.socket] = []
         # The handshakes in flight, the oldest first.
@@ -66,7 +75,7 @@ class TlsListener:
         """Bind the port, without accepting connections yet. Raises PortError."""
         loop = asyncio.get_running_loop()
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
-        with explained(host, port):
+        with explained(host, port, self._who):
             found = await loop.getaddrinfo(host, port, type=kind, flags=flags)
             try:
                 for family, _, protocol, _, address in dict.fromkeys(found):
@@ -75,8 +84,8 @@ class TlsListener:
                 self._close_sockets()
                 raise
 
-    def start(self, service: Core, connection: Callable[[], asyncio.Protocol]) -> None:
-        self._service, self._connection = service, connection
+    def start(self, slots: Slots, connection: Callable[[], asyncio.Protocol]) -> None:
+        self._slots, self._connection = slots, connection
         self._resume()
 
     async def close(self) -> None:
@@ -131,18 +140,18 @@ class TlsListener:
             self._receive(accepted, str(peer[0]))
 
     def _receive(self, accepted: socket.socket, address: str) -> None:
-        service, connection = self._service, self._connection
-        assert service is not None
+        slots, connection = self._slots, self._connection
+        assert slots is not None
         assert connection is not None
         accepted.setblocking(False)
-        if not service.admission.reserve(address):
+        if not slots.reserve(address):
             accepted.close()
             return
         if 0 < self._limit <= len(self._handshakes):
             logger.warning("more than %d TLS handshakes in flight; closing the oldest", self._limit)
             self._cancel(next(iter(self._handshakes)))
         handshake = asyncio.get_running_loop().create_task(
-            self._handshake(accepted, address, service, connection)
+            self._handshake(accepted, address, slots, connection)
         )
         self._handshakes[handshake] = None
         handshake.add_done_callback(self._forget)
@@ -161,7 +170,7 @@ class TlsListener:
         self,
         accepted: socket.socket,
         address: str,
-        service: Core,
+        slots: Slots,
         connection: Callable[[], asyncio.Protocol],
     ) -> None:
         """Secure a connection, then serve it. Raises nothing but CancelledError."""
@@ -178,7 +187,7 @@ class TlsListener:
                 "%s: TLS failed: %s", address, _reason(error), extra={"address": address}
             )
         finally:
-            service.admission.release(address)
+            slots.release(address)
         if gate is not None:
             gate.open(connection())
 

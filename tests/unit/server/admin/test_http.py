@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from io import BytesIO
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from paddock.server.admin.commands import AdminCommands
+from paddock.server.admin.data_commands import DataCommands
+from paddock.server.admin.health import Health
 from paddock.server.admin.http import AdminServer
 from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.origin import AdminHosts
+from paddock.server.admin.password import Password
+from paddock.server.admin.prometheus import Exposition
+from paddock.server.admin.rate_limits import AdminLimits
 from paddock.testing.clock import run_virtually
 from tests.unit.server.harness import FakeTransport, Harness, turn
 
@@ -36,11 +43,22 @@ class Peer:
         await turn()
 
 
-def admin_server() -> AdminServer:
+def admin_server(password: Password | None = None, *, is_health_open: bool = True) -> AdminServer:
     made = Harness()
     metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
-    server = AdminServer("/commands/", 30.0, lambda: made.wall_ms, AdminHosts("127.0.0.1"))
+    server = AdminServer(
+        "/commands/",
+        30.0,
+        lambda: made.wall_ms,
+        AdminHosts("127.0.0.1"),
+        password=password,
+        is_health_open=is_health_open,
+    )
     server.commands = AdminCommands(metrics)
+    server.data_commands = DataCommands(made.service.config, None, AdminLimits(0.0))
+    server.health = Health(made.service)
+    server.health.is_starting = False
+    server.exposition = Exposition(metrics, server.health.is_ready)
     return server
 
 
@@ -272,5 +290,82 @@ def test_what_comes_behind_the_last_answer_is_not_kept() -> None:
             await peer.send(REQUEST)
         assert peer.transport.written.count(b"HTTP/1.1 ") == 1
         assert peer.connection._http.trailing_data[0] == b""
+
+    run_virtually(scenario())
+
+
+async def status_of(
+    server: AdminServer, path: str, *headers: str, method: str = "GET", host: str = "127.0.0.1"
+) -> int:
+    peer = Peer(server)
+    lines = "".join(f"{line}\r\n" for line in (f"Host: {host}", *headers))
+    await peer.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    return int(peer.transport.written.split()[1])
+
+
+@pytest.fixture
+def password(tmp_path: Path) -> Password:
+    file = tmp_path / "password"
+    file.write_text("monitor:secret\n")
+    return Password(file)
+
+
+GIVEN = "Authorization: Basic " + b64encode(b"monitor:secret").decode()
+WRONG = "Authorization: Basic " + b64encode(b"monitor:Secret").decode()
+
+
+def test_with_a_password_only_the_health_is_open(password: Password) -> None:
+    async def scenario() -> None:
+        server = admin_server(password)
+        for path in ("/commands", "/commands/ruok", "/metrics", "/nothing"):
+            assert await status_of(server, path) == 401, path
+            assert await status_of(server, path, WRONG) == 401, path
+        for path, status in {"/commands": 200, "/metrics": 200, "/nothing": 404}.items():
+            assert await status_of(server, path, GIVEN) == status
+        assert await status_of(server, "/livez") == await status_of(server, "/readyz") == 200
+        # The commands on data have an authentication of their own, in the same header.
+        assert await status_of(server, "/commands/snapshot", GIVEN) == 401
+        allowed = "Authorization: digest super:x"
+        assert await status_of(server, "/commands/snapshot", allowed) == 403
+        peer = Peer(server)
+        await peer.send(REQUEST)
+        assert b"WWW-Authenticate: Basic " in peer.transport.written
+
+    run_virtually(scenario())
+
+
+def test_the_health_asks_for_the_password_if_it_is_told_to(password: Password) -> None:
+    async def scenario() -> None:
+        server = admin_server(password, is_health_open=False)
+        for path in ("/livez", "/readyz"):
+            assert await status_of(server, path) == 401
+            assert await status_of(server, path, GIVEN) == 200
+            assert await status_of(server, path, GIVEN, host="elsewhere") == 403
+
+    run_virtually(scenario())
+
+
+def test_the_health_is_told_to_whoever_asks_by_whatever_name() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        assert await status_of(server, "/readyz", host="elsewhere") == 200
+        assert await status_of(server, "/metrics", host="elsewhere") == 403
+        assert await status_of(server, "/readyz", method="HEAD") == 200
+        for path in ("/readyz", "/metrics"):
+            assert await status_of(server, path, method="DELETE") == 405
+        assert server.health is not None
+        server.health.is_stopping = True
+        assert await status_of(server, "/readyz") == 503
+        assert await status_of(server, "/livez") == 200
+
+    run_virtually(scenario())
+
+
+def test_the_pages_are_there_if_the_commands_are_at_the_root() -> None:
+    async def scenario() -> None:
+        server = admin_server()
+        server._url = ""
+        assert await status_of(server, "/metrics") == await status_of(server, "/readyz") == 200
+        assert await status_of(server, "/ruok") == 200
 
     run_virtually(scenario())

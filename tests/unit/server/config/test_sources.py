@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.server.config.config import ConfigError, ServerConfig
+from paddock.server.config.config import PROMETHEUS, ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
 from paddock.server.config.sources import Settings
 
@@ -144,6 +144,18 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         ("jaasLoginRenew=3600000", "there is no SASL here"),
         ("sessionRequireClientSASLAuth=false", "there is no SASL here"),
         ("maxBatchSize=9", "a batch forms while the one before it is written"),
+        (
+            "metricsProvider.numWorkerThreads=4",
+            "metrics are read when they are asked for, without threads and queues",
+        ),
+        (
+            "metricsProvider.ssl.keyStore.location=/x",
+            "/metrics is served with TLS by the admin server, see admin.forceHttps",
+        ),
+        (
+            "metricsProvider.other=1",
+            "metrics have the keys className, httpHost, httpPort and exportJvmInfo",
+        ),
     ],
 )
 def test_a_key_that_means_nothing_here_gets_a_warning_that_says_why(
@@ -320,6 +332,7 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
         "tls_protocols": "TLSv1.3",
         "shared_log": "etcds://h/n",
         "advertise": "h:1",
+        "metrics_provider": PROMETHEUS,
     }.get(setting.field, "11")
     if setting.is_switch:
         text = "false" if getattr(ServerConfig(), setting.field) else "true"
@@ -526,6 +539,19 @@ def test_a_secure_port_alone_is_the_only_port(
             "clients' certificates cannot be checked without a trust store",
         ),
         ("secureClientPortAddress=::1", 1, "there is a secure host, but no secure port"),
+        (
+            "admin.serverPort=1\nadmin.forceHttps=true",
+            2,
+            "TLS on the admin server needs the server's certificate and key",
+        ),
+        (
+            (
+                "admin.serverPort=1\nadmin.portUnification=true\nssl.keyStore.location=/key"
+                "\nadmin.needClientAuth=true"
+            ),
+            4,
+            "the certificates of the admin server's clients cannot be checked without a trust",
+        ),
     ],
 )
 def test_tls_without_what_it_needs_is_refused(
@@ -570,3 +596,39 @@ def test_the_folder_of_a_log_is_not_used_where_that_is_in_etcd(zoo_cfg: Path) ->
     assert settings.warnings == [
         f"{zoo_cfg}:1: dataLogDir = '/var/lib/zookeeper-log' is not used: the log is in etcd"
     ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        ("", None),
+        ("metricsProvider.httpPort=7001", ("127.0.0.1", 7001)),
+        ("metricsProvider.httpHost=::1", ("::1", 7000)),
+        (f"metricsProvider.className={PROMETHEUS}", ("127.0.0.1", 7000)),
+        (
+            (
+                f"metricsProvider.className={PROMETHEUS}\nmetricsProvider.httpHost=0.0.0.0"
+                "\nmetricsProvider.httpPort=0"
+            ),
+            ("0.0.0.0", 0),
+        ),
+        (
+            (
+                "metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
+                "\nmetricsProvider.httpPort=7001"
+            ),
+            None,
+        ),
+    ],
+)
+def test_metrics_have_a_port_if_they_are_asked_for(
+    zoo_cfg: Path, lines: str, address: tuple[str, int] | None
+) -> None:
+    assert config_of(zoo_cfg, lines).metrics_address == address
+
+
+def test_an_unknown_provider_of_metrics_is_refused(zoo_cfg: Path) -> None:
+    error = error_of(zoo_cfg, "metricsProvider.className=com.example.Metrics")
+    assert error.startswith(
+        f"{zoo_cfg}:1: metricsProvider.className = 'com.example.Metrics': expected {PROMETHEUS}, or"
+    )
