@@ -15,7 +15,7 @@ import click
 from paddock import __version__
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.tally import BUSY, Measurement
-from paddock.cli.monitor import Figures
+from paddock.monitor import Figures
 from paddock.cli.output import counted, print_json, size_text
 from paddock.cli.version import build
 

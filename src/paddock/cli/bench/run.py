@@ -14,7 +14,7 @@ from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.report import Report
 from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
-from paddock.cli.monitor import build_of, look
+from paddock.monitor import build_of, look
 from paddock.cli.output import CannotBeDone
 from paddock.cli.service import ServiceOptions
 from paddock.client.client import Client

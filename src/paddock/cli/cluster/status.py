@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from paddock.cli.cluster.log_options import SharedLogOptions
-from paddock.cli.monitor import mntr_of
+from paddock.monitor import mntr_of
 from paddock.cli.output import CannotBeDone, counted, duration_text, size_text
 from paddock.client.session.hosts import parse_hosts
 from paddock.errors import PaddockError

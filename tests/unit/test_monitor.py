@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from paddock.cli.monitor import Figures, look
+from paddock.monitor import Figures, look
 from paddock.client.session.hosts import Host
 
 SRVR = """\
