@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +160,13 @@ async def awaited(
             assert isinstance(fields, dict)
             return fields
     raise AssertionError(f"the stream has ended without {name}")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds that nobody tells of."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

@@ -57,7 +57,7 @@ _HEADERS: Final = (
 Headers = dict[str, str]
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """A request that is not done: the status, a sentence, and what else the answer has."""
 
     def __init__(self, status: int, sentence: str, **more: Any) -> None:
@@ -79,12 +79,12 @@ class Visitor:
         self._counted_at = 0.0
 
     def count(self, now: float) -> None:
-        """Count a request. Raises Refusal."""
+        """Count a request. Raises RefusedError."""
         passed = max(0.0, now - self._counted_at)
         self._left = min(PER_SECOND_MAX, self._left + passed * PER_SECOND_MAX)
         self._counted_at = now
         if self._left < 1:
-            raise Refusal(429, f"This browser asks more than {PER_SECOND_MAX} times a second.")
+            raise RefusedError(429, f"This browser asks more than {PER_SECOND_MAX} times a second.")
         self._left -= 1
 
 
@@ -128,7 +128,7 @@ class Door:
         return token
 
     def enter(self, token: str) -> str:
-        """Exchange a token for a cookie; return its value. Raises Refusal."""
+        """Exchange a token for a cookie; return its value. Raises RefusedError."""
         given = _digest(token)
         found = None
         for one in self._tokens:
@@ -136,7 +136,7 @@ class Door:
                 found = one
         if found is None:
             self._count_wrong()
-            raise Refusal(403, "This link was used already, or is not one of ours.")
+            raise RefusedError(403, "This link was used already, or is not one of ours.")
         del self._tokens[found]
         value = secrets.token_urlsafe(_SECRET_BYTES)
         self._count += 1
@@ -164,46 +164,50 @@ class Door:
         return None
 
     def check(self, method: str, path: str, headers: Headers) -> Visitor | None:
-        """Return who asks; None if that is nobody and need not be anybody. Raises Refusal."""
+        """Return who asks; None if that is nobody and need not be anybody. Raises RefusedError."""
         if headers.get("host", "").lower() not in self._hosts:
-            raise Refusal(
+            raise RefusedError(
                 403, "This is not the name of this dashboard; --name NAME gives it another one."
             )
         visitor = self.visitor(headers)
         is_api = path.startswith(API)
         if is_api and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refusal(403, "Another site has caused this request.")
+            raise RefusedError(403, "Another site has caused this request.")
         if method not in _READING:
             self._check_write(headers)
         if is_api and visitor is None:
-            raise Refusal(401, "Use the link that the dashboard has printed where it was started.")
+            raise RefusedError(
+                401, "Use the link that the dashboard has printed where it was started."
+            )
         if is_api and visitor is not None:
             visitor.count(self._now())
             if path == LIVE:
                 if self.live >= LIVE_MAX:
-                    raise Refusal(429, f"{LIVE_MAX} pages are open already.")
+                    raise RefusedError(429, f"{LIVE_MAX} pages are open already.")
             elif visitor.at_once >= AT_ONCE_MAX:
-                raise Refusal(429, f"This browser asks for more than {AT_ONCE_MAX} things at once.")
+                raise RefusedError(
+                    429, f"This browser asks for more than {AT_ONCE_MAX} things at once."
+                )
         if _number(headers.get("content-length")) > BODY_BYTES_MAX:
             raise too_large()
         return visitor
 
     def _check_write(self, headers: Headers) -> None:
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise Refusal(403, "Expected the content type application/json.")
+            raise RefusedError(403, "Expected the content type application/json.")
         if headers.get("x-paddock-dashboard") != "1":
-            raise Refusal(403, "The header X-Paddock-Dashboard is missing.")
+            raise RefusedError(403, "The header X-Paddock-Dashboard is missing.")
         scheme, _, host = headers.get("origin", "").partition("://")
         # A proxy may have taken TLS off, so the scheme may be either.
         if scheme not in ("http", "https") or host.lower() != headers["host"].lower():
-            raise Refusal(403, "The Origin is another site.")
+            raise RefusedError(403, "The Origin is another site.")
 
     def _count_wrong(self) -> None:
         now = self._now()
         while self._wrong and self._wrong[0] <= now - WRONG_TOKENS_SECONDS:
             self._wrong.popleft()
         if len(self._wrong) >= WRONG_TOKENS_MAX:
-            raise Refusal(429, "Too many wrong links; try again in a minute.")
+            raise RefusedError(429, "Too many wrong links; try again in a minute.")
         self._wrong.append(now)
 
     def _forget_expired(self) -> None:
@@ -237,7 +241,7 @@ class Guard:
             )
             scope[VISITOR] = visitor
             await self._serve(scope, _limited(receive), answer, visitor)
-        except Refusal as refusal:
+        except RefusedError as refusal:
             await answer.refuse(refusal)
 
     async def _serve(
@@ -278,7 +282,7 @@ class _Answer:
             message = {**message, "headers": [*given, *own]}
         await self._send(message)
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: RefusedError) -> None:
         if self._is_started:
             return
         body = json.dumps(refusal.fields).encode()
@@ -294,9 +298,9 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": body})
 
 
-def too_large() -> Refusal:
+def too_large() -> RefusedError:
     """Return the refusal of a body."""
-    return Refusal(413, f"A request has at most {BODY_BYTES_MAX:,} bytes.")
+    return RefusedError(413, f"A request has at most {BODY_BYTES_MAX:,} bytes.")
 
 
 def _limited(receive: Receive) -> Receive:

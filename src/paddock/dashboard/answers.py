@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paddock.client.requests.arguments import checked_path
-from paddock.dashboard.access import Refusal
+from paddock.dashboard.access import RefusedError
 from paddock.errors import (
     AuthenticationError,
     BadVersionError,
@@ -57,65 +57,65 @@ def encoded(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def refusal_of(error: PaddockError | UnicodeError) -> Refusal:
+def refusal_of(error: PaddockError | UnicodeError) -> RefusedError:
     """Return what is answered if the service, or its client, refuses something."""
     if isinstance(error, UnicodeError):
-        return Refusal(400, "A name here is no text (UTF-8), and cannot be shown.")
+        return RefusedError(400, "A name here is no text (UTF-8), and cannot be shown.")
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
-    return Refusal(status, f"{error}."[:2000])
+    return RefusedError(status, f"{error}."[:2000])
 
 
 def path_of(request: Request, name: str = "path", default: str | None = None) -> str:
-    """Return the path that a request has as an argument. Raises Refusal."""
+    """Return the path that a request has as an argument. Raises RefusedError."""
     return checked(request.query_params.get(name, default), name)
 
 
 def checked(path: object, name: str = "path") -> str:
-    """Return a path if it is one. Raises Refusal."""
+    """Return a path if it is one. Raises RefusedError."""
     if not isinstance(path, str):
-        raise Refusal(400, f"{name}: expected the path of a node.")
+        raise RefusedError(400, f"{name}: expected the path of a node.")
     try:
         checked_path(path)
     except InvalidArgumentError as error:
-        raise Refusal(400, f"{error}."[:2000]) from None
+        raise RefusedError(400, f"{error}."[:2000]) from None
     return path
 
 
 def number_of(request: Request, name: str, default: int, limit: int) -> int:
-    """Return a number that a request has as an argument, up to a limit. Raises Refusal."""
+    """Return a number that a request has as an argument, up to a limit. Raises RefusedError."""
     text = request.query_params.get(name)
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Refusal(400, f"{name}: expected a number.")
+        raise RefusedError(400, f"{name}: expected a number.")
     return min(int(text), limit)
 
 
 async def fields_of(request: Request) -> dict[str, Any]:
-    """Return the JSON object of a request. Raises Refusal."""
+    """Return the JSON object of a request. Raises RefusedError."""
     try:
         found = json.loads(await request.body())
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Refusal(400, "Expected a JSON object.")
+        raise RefusedError(400, "Expected a JSON object.")
     return found
 
 
 def data_of(fields: dict[str, Any]) -> bytes:
-    """Return the data of a node that a request has. Raises Refusal."""
+    """Return the data of a node that a request has. Raises RefusedError."""
     given = fields.get("data", "")
     try:
         if isinstance(given, str):
             return base64.b64decode(given, validate=True)
     except (binascii.Error, ValueError):
         pass
-    raise Refusal(400, "data: expected base64.")
+    raise RefusedError(400, "data: expected base64.")
 
 
 def version_of(fields: dict[str, Any]) -> int:
-    """Return the version that a request expects. Raises Refusal."""
+    """Return the version that a request expects. Raises RefusedError."""
     version = fields.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1 << 31:
-        raise Refusal(400, "version: expected the one that was shown.")
+        raise RefusedError(400, "version: expected the one that was shown.")
     return version

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 
 from paddock.client.client import Client
 from paddock.dashboard import tree
-from paddock.dashboard.access import VISITOR, Door, Guard, Refusal, Visitor
+from paddock.dashboard.access import VISITOR, Door, Guard, RefusedError, Visitor
 from paddock.dashboard.answers import (
     answer,
     checked,
@@ -133,7 +133,7 @@ class Dashboard:
             return Response(status_code=204)
         try:
             value = self.door.enter(request.query_params.get("token", ""))
-        except Refusal as refusal:
+        except RefusedError as refusal:
             return _says(f"{refusal} {_STRANGER}", refusal.status)
         self.on_enter()
         return Response(
@@ -175,20 +175,20 @@ class Dashboard:
     async def _search(self, request: Request) -> Fields:
         text, root = request.query_params.get("q", ""), path_of(request, "root", "/")
         if not text or len(text) > _SEARCH_BYTES_MAX:
-            raise Refusal(400, f"q: expected 1 to {_SEARCH_BYTES_MAX} characters.")
+            raise RefusedError(400, f"q: expected 1 to {_SEARCH_BYTES_MAX} characters.")
         after = request.query_params.get("next")
         if after is not None and not f"{checked(after, 'next')}/".startswith(
             root.rstrip("/") + "/"
         ):
-            raise Refusal(400, "next: expected what the last answer had.")
+            raise RefusedError(400, "next: expected what the last answer had.")
         return await tree.search(await self._client(request), root, text, after)
 
     async def _live(self, request: Request) -> Response:
         try:
             paths = {checked(one) for one in request.query_params.getlist("path")}
             if len(paths) > PATHS_MAX:
-                raise Refusal(400, f"path: at most {PATHS_MAX} can be looked at.")
-        except Refusal as refusal:
+                raise RefusedError(400, f"path: at most {PATHS_MAX} can be looked at.")
+        except RefusedError as refusal:
             return answer(refusal.fields, refusal.status)
         watched = self._connection(request).watched
         stream = watched.add(paths)
@@ -250,15 +250,15 @@ def _endpoint(work: Work) -> Callable[[Request], Awaitable[Response]]:
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 return answer(await work(request))
-        except Refusal as error:
+        except RefusedError as error:
             refusal = error
         except (PaddockError, UnicodeError) as error:
             refusal = refusal_of(error)
         except TimeoutError:
-            refusal = Refusal(503, f"No answer within {_REQUEST_SECONDS:.0f} s.")
+            refusal = RefusedError(503, f"No answer within {_REQUEST_SECONDS:.0f} s.")
         except Exception:
             logger.exception("%s failed", request.url.path)
-            refusal = Refusal(500, "The dashboard has failed; what it has printed says how.")
+            refusal = RefusedError(500, "The dashboard has failed; what it has printed says how.")
         return answer(refusal.fields, refusal.status)
 
     return endpoint

@@ -23,7 +23,7 @@ from paddock.api import connect
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
-from paddock.dashboard.access import Refusal, Visitor
+from paddock.dashboard.access import RefusedError, Visitor
 from paddock.dashboard.watched import Watched
 from paddock.errors import (
     AuthenticationError,
@@ -111,29 +111,29 @@ class Connection:
         await self.watched.close()
 
     async def wait_first(self, seconds: float) -> None:
-        """Wait for its first connection; raise Refusal if the credentials are refused."""
+        """Wait for its first connection; raise RefusedError if the credentials are refused."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._first.wait()
         if self._refused is not None:
-            raise Refusal(403, "The service refuses these credentials.")
+            raise RefusedError(403, "The service refuses these credentials.")
 
     @property
     def client(self) -> Client:
-        """The client. Raises Refusal (503) while no server answers."""
+        """The client. Raises RefusedError (503) while no server answers."""
         client = self._client
         if client is None or not client.state.is_connected:
-            raise Refusal(503, self.text)
+            raise RefusedError(503, self.text)
         return client
 
     async def ask(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask the service something. Raises what the client raises, and Refusal (503)."""
+        """Ask the service something. Raises what the client raises, and RefusedError (503)."""
         client = self.client
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await request(client)
         except TimeoutError:
-            raise Refusal(503, f"No answer within {ANSWER_SECONDS:.0f} s.") from None
+            raise RefusedError(503, f"No answer within {ANSWER_SECONDS:.0f} s.") from None
 
     async def names(self) -> Names:
         """Return who the service takes us for."""
@@ -229,12 +229,12 @@ class People:
         return self._of.get(visitor, self.base)
 
     async def introduce(self, visitor: Visitor, scheme: str, credentials: bytes) -> Connection:
-        """Let a visitor have more credentials. Raises Refusal if they are not taken."""
+        """Let a visitor have more credentials. Raises RefusedError if they are not taken."""
         whole = self.of(visitor).credentials
         if (scheme, credentials) not in whole:
             whole = (*whole, (scheme, credentials))
         if len(whole) > CREDENTIALS_MAX:
-            raise Refusal(409, f"At most {CREDENTIALS_MAX} credentials can be used at once.")
+            raise RefusedError(409, f"At most {CREDENTIALS_MAX} credentials can be used at once.")
         return await self._move(visitor, whole)
 
     async def forget(self, visitor: Visitor) -> Connection:
@@ -249,7 +249,7 @@ class People:
         connection = self._connections.get(credentials)
         if connection is None:
             if len(self._connections) >= CONNECTIONS_MAX:
-                raise Refusal(429, "Too many different persons look at once.")
+                raise RefusedError(429, "Too many different persons look at once.")
             connection = self._connections[credentials] = Connection(self._service, credentials)
             connection.start()
         connection.persons += 1

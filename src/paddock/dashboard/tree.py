@@ -18,9 +18,9 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from paddock.client.client import Client
-from paddock.dashboard.access import Refusal
+from paddock.dashboard.access import RefusedError
 from paddock.errors import NoAuthError, NoNodeError, RequestError
-from paddock.protocol.acl import ADMIN, ALL, CREATE, DELETE, READ, WRITE, ACL, Identity
+from paddock.protocol.acl import ACL, ADMIN, ALL, CREATE, DELETE, READ, WRITE, Identity
 from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
 
@@ -258,9 +258,9 @@ def acl_fields(acl: ACL) -> Fields:
 
 
 def parse_acl_fields(fields: object) -> list[ACL]:
-    """Read an ACL of JSON. Raises Refusal."""
+    """Read an ACL of JSON. Raises RefusedError."""
     if not isinstance(fields, list) or not fields:
-        raise Refusal(400, "acl: expected a list of scheme, id and permissions.")
+        raise RefusedError(400, "acl: expected a list of scheme, id and permissions.")
     found = []
     for one in fields:
         match one:
@@ -270,7 +270,7 @@ def parse_acl_fields(fields: object) -> list[ACL]:
                 bits = sum(PERMISSIONS[name] for name in {*names})
                 found.append(ACL(bits & ALL, Identity(scheme, identifier)))
             case _:
-                raise Refusal(400, f"acl: {one!r} is not scheme, id and permissions.")
+                raise RefusedError(400, f"acl: {one!r} is not scheme, id and permissions.")
     return found
 
 

@@ -4,9 +4,9 @@
 * There is one recursive watch for each of these paths that is not below another one, whoever and
   however many show it.
 * Where much happens, a recursive watch would bring events that no page shows, and cost the service
-  more than all pages together. So a watch with more than `EVENTS_MAX` events in a second is given up
-  for a while, in favour of watches on the shown paths alone; those of them that are too busy are
-  given up as well. The pages below are told to read anew, every few seconds.
+  more than all pages together. So a watch with more than `EVENTS_MAX` events in a second is given
+  up for a while, in favour of watches on the shown paths alone; those of them that are too busy
+  are given up as well. The pages below are told to read anew, every few seconds.
 * A page may have read what it shows shortly before it begins to be told. So it is also told of the
   last seconds, or to read anew if nothing was watched there.
 * A page that takes its events too slowly loses them, and is told to read anew (`resync`). So is

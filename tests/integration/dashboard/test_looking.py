@@ -12,13 +12,13 @@ import pytest
 
 from paddock import ACL, Identity, Permission, connect
 from paddock.client.client import Client
-from paddock.dashboard import tree, watched
 from paddock.client.session.hosts import Host
+from paddock.dashboard import tree, watched
 from paddock.dashboard.access import CSP
 from paddock.monitor import mntr_of
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
-from tests.support.asgi import Browser, awaited
+from tests.support.asgi import Browser, awaited, until
 from tests.support.dashboard import Stage, dashboard
 
 Story = Callable[[EmbeddedServer, Stage, Client], Coroutine[Any, Any, None]]
@@ -198,8 +198,9 @@ def test_all_browsers_see_a_change_by_one_session() -> None:
                         "connected": True,
                         "text": "Connected.",
                     }
-                    while stage.dashboard.people.base.watched.watches != [("/", True)]:
-                        await asyncio.sleep(0.01)
+                    await until(
+                        lambda: stage.dashboard.people.base.watched.watches == [("/", True)]
+                    )
                     await ready.wait()
                     created = await awaited(events, "changed", path="/app/new")
                     assert created["kind"] == "created"
@@ -222,8 +223,7 @@ def test_all_browsers_see_a_change_by_one_session() -> None:
             await client.delete("/app/new")
             await ready.wait()
         # Without pages there are no watches.
-        while stage.dashboard.people.base.watched.watches:
-            await asyncio.sleep(0.01)
+        await until(lambda: not stage.dashboard.people.base.watched.watches)
 
     run(story)
 
@@ -262,13 +262,11 @@ def test_where_too_much_happens_pages_read_anew(monkeypatch: pytest.MonkeyPatch)
 
             writing = asyncio.ensure_future(write())
             base = stage.dashboard.people.base.watched
-            while ("/", True) in base.watches:
-                await asyncio.sleep(0)
+            await until(lambda: ("/", True) not in base.watches)
             stops.set()
             await writing
             await awaited(events, "resync")
-            while base.watches != [("/", False), ("/calm", True)]:
-                await asyncio.sleep(0)
+            await until(lambda: base.watches == [("/", False), ("/calm", True)])
             await client.set("/calm", b"x")
             await awaited(events, "changed", path="/calm")
 
@@ -324,8 +322,7 @@ def test_a_session_that_expired_is_begun_anew_with_its_watches() -> None:
             await awaited(events, "state", connected=False)
             await awaited(events, "state", connected=True)
             async with connect(server.hosts) as other:
-                while stage.dashboard.people.base.watched.watches != [("/", True)]:
-                    await asyncio.sleep(0.01)
+                await until(lambda: stage.dashboard.people.base.watched.watches == [("/", True)])
                 await other.create("/new")
                 await awaited(events, "changed", path="/new")
 
@@ -364,7 +361,7 @@ def test_persons_see_what_their_credentials_allow_and_share_sessions() -> None:
         for browser in (alice, other_alice):
             nobody = (await browser.post("/api/identity", {})).json()
             assert "digest:alice" not in nobody["names"]
-        while await sessions_of(server) != 2:
+        while await sessions_of(server) != 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         for wrong in ({"scheme": "digest"}, {"scheme": "digest", "credentials": "no colon"}, []):
             assert (await alice.post("/api/identity", wrong)).status == 400

@@ -19,10 +19,10 @@ from paddock.dashboard.access import (
     WRONG_TOKENS_MAX,
     Door,
     Guard,
-    Refusal,
+    RefusedError,
     Visitor,
 )
-from tests.support.asgi import Browser
+from tests.support.asgi import Browser, until
 
 HOST = "127.0.0.1:8090"
 
@@ -88,7 +88,7 @@ def test_a_token_works_once_and_gives_a_cookie() -> None:
     async def story(site: Site) -> None:
         token = site.door.new_token()
         value = site.door.enter(token)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusedError) as refused:
             site.door.enter(token)
         assert refused.value.status == 403
         browser = site.browser(with_cookie=False)
@@ -113,13 +113,13 @@ def test_wrong_tokens_are_counted_and_the_right_one_still_works() -> None:
     token = site.door.new_token()
     statuses = []
     for _ in range(WRONG_TOKENS_MAX + 2):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusedError) as refused:
             site.door.enter(token[:-1])
         statuses.append(refused.value.status)
     assert statuses == [403] * WRONG_TOKENS_MAX + [429] * 2
     assert site.door.enter(token)
     site.clock.now += 60
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RefusedError) as refused:
         site.door.enter("")
     assert refused.value.status == 403
 
@@ -170,7 +170,7 @@ def test_only_names_of_ours_are_answered(host: str, status: int) -> None:
 
 
 def test_two_hosts_are_none() -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusedError):
         Site().door.check("GET", "/", {"host": f"{HOST}, {HOST}"})
 
 
@@ -286,8 +286,7 @@ def test_a_browser_has_so_many_requests_at_once() -> None:
         browser, other = site.browser(), site.browser()
         site.echo.held = asyncio.Event()
         several = [asyncio.ensure_future(browser.get("/api/node")) for _ in range(AT_ONCE_MAX)]
-        while site.echo.inside < AT_ONCE_MAX:
-            await asyncio.sleep(0)
+        await until(lambda: site.echo.inside >= AT_ONCE_MAX)
         refused = await browser.get("/api/node")
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
         more = asyncio.ensure_future(other.get("/api/node"))
@@ -303,8 +302,7 @@ def test_there_are_so_many_streams_in_all() -> None:
     async def story(site: Site) -> None:
         site.echo.held = asyncio.Event()
         several = [asyncio.ensure_future(site.browser().get("/api/live")) for _ in range(LIVE_MAX)]
-        while site.echo.inside < LIVE_MAX:
-            await asyncio.sleep(0)
+        await until(lambda: site.echo.inside >= LIVE_MAX)
         assert (await site.browser().get("/api/live")).status == 429
         site.echo.held.set()
         await asyncio.gather(*several)
