@@ -1,20 +1,25 @@
-"""Answers of the dashboard: JSON, errors as one sentence, and the arguments of a request.
+"""Answers of the dashboard: JSON, events, errors as one sentence; and the arguments of a request.
 
 JSON is in ASCII: a name may have half a character in it, which no encoding can write.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import json
-from typing import Any, Final
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from paddock.client.requests.arguments import checked_path
 from paddock.dashboard.access import RefusedError
+from paddock.dashboard.watched import Stream, Told
 from paddock.errors import (
     AuthenticationError,
     BadVersionError,
@@ -31,6 +36,13 @@ from paddock.errors import (
 )
 from paddock.history.past import HistoryError
 
+logger: Final = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[Request], Awaitable[dict[str, Any]]]
+
+_REQUEST_SECONDS: Final = 60.0
+# A comment on a stream without news: what stands between must not take it for dead.
+_ALIVE_SECONDS: Final = 15.0
 _STATUS: Final[dict[type[PaddockError], int]] = {
     NoNodeError: 404,
     NoAuthError: 403,
@@ -63,6 +75,54 @@ def refusal_of(error: PaddockError | UnicodeError) -> RefusedError:
         return RefusedError(400, "A name here is no text (UTF-8), and cannot be shown.")
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
     return RefusedError(status, f"{error}."[:2000])
+
+
+def endpoint(work: Work) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of some work: what it raises is one sentence in JSON."""
+
+    async def answering(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                return answer(await work(request))
+        except RefusedError as error:
+            refusal = error
+        except (PaddockError, UnicodeError) as error:
+            refusal = refusal_of(error)
+        except TimeoutError:
+            refusal = RefusedError(503, f"No answer within {_REQUEST_SECONDS:.0f} s.")
+        except Exception:
+            logger.exception("%s failed", request.url.path)
+            refusal = RefusedError(500, "The dashboard has failed; what it has printed says how.")
+        return answer(refusal.fields, refusal.status)
+
+    return answering
+
+
+async def http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    says = {404: "There is nothing here.", 405: "This is not done that way."}
+    return answer({"error": says.get(error.status_code, error.detail)}, error.status_code)
+
+
+async def events_of(stream: Stream) -> AsyncIterator[bytes]:
+    """Yield what a page is told, as server-sent events."""
+    # The first piece is sent with the headers, so that the page knows that it is connected.
+    yield b": hello\n\n"
+    while True:
+        try:
+            async with asyncio.timeout(_ALIVE_SECONDS):
+                told = await stream.next()
+        except TimeoutError:
+            yield b": alive\n\n"
+            continue
+        if stream.is_closed:
+            return
+        yield b"".join(map(_event, told))
+
+
+def _event(told: Told) -> bytes:
+    name, fields = told
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), encoded(fields))
 
 
 def path_of(request: Request, name: str = "path", default: str | None = None) -> str:

@@ -3,54 +3,55 @@
 * Everything below /api needs the cookie (`access`), and answers in JSON; an error is one sentence.
 * A request is made with the session of its person (`people`), or of a service of the past with
   `at`. It never waits for a service that is away.
-* The files of the page are read once, at the start: an address names one of them, or nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import logging
-import mimetypes
+import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from paddock.client.client import Client
-from paddock.dashboard import tree
+from paddock.client.session.hosts import parse_hosts
+from paddock.dashboard import changes, tree
 from paddock.dashboard.access import VISITOR, Door, Guard, RefusedError, Visitor
 from paddock.dashboard.answers import (
+    Work,
     answer,
     checked,
-    encoded,
+    endpoint,
+    events_of,
     fields_of,
+    http_error,
     number_of,
     path_of,
-    refusal_of,
 )
+from paddock.dashboard.figures import Watching
+from paddock.dashboard.files import STATIC, page_of, read_files
+from paddock.dashboard.past import NO_HISTORY, Past, Place
 from paddock.dashboard.people import Connection, Names, People, Service, credentials_of
-from paddock.dashboard.watched import PATHS_MAX, Stream, Told
-from paddock.errors import PaddockError
+from paddock.dashboard.sessions import Sessions, sessions_of_tree
+from paddock.dashboard.watched import PATHS_MAX
+from paddock.dashboard.words import Words
+from paddock.dashboard.writing import Writer
+from paddock.storage.events import FOLDER
 
 logger: Final = logging.getLogger(__name__)
 
 Fields: TypeAlias = dict[str, Any]
-Work: TypeAlias = Callable[[Request], Awaitable[Fields]]
 
-STATIC: Final = Path(__file__).with_name("static")
-_REQUEST_SECONDS: Final = 60.0
-# A comment on a stream without news: what stands between must not take it for dead.
-_ALIVE_SECONDS: Final = 15.0
 _SEARCH_BYTES_MAX: Final = 1000
 _STRANGER: Final = (
     "Use the link that the dashboard has printed where it was started. Each link works once."
@@ -63,6 +64,22 @@ class Options:
 
     service: Service
     allow_writes: bool = False
+    place: Place = field(default_factory=Place)
+    # How recipes are recognised below a root.
+    recognise: Callable[[str], Recognition] | None = None
+
+
+class Recognition(Protocol):
+    """The recipes below a root, read some nodes at a time."""
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    async def look(self, client: Client, /) -> int: ...
+
+    async def close(self) -> None: ...
+
+    def fields(self) -> Fields: ...
 
 
 class Dashboard:
@@ -72,9 +89,14 @@ class Dashboard:
         self._options = options
         self.people: Final = People(options.service)
         self.door: Final = door(self.people.leave)
+        service, place = options.service, options.place
+        words = Words(parse_hosts(service.hosts)[0], service.tls, place.admin, place.data)
+        self._figures = Watching(words, self.people)
+        self._sessions = Sessions(words, None if place.data is None else place.data / FOLDER)
+        self._past = Past(place)
         # Is told when a link was used, so that a new one can be printed.
         self.on_enter: Callable[[], None] = lambda: None
-        self._files = _read_files(STATIC)
+        self._files = read_files(STATIC)
         self._listings: WeakKeyDictionary[Client, tree.Listings] = WeakKeyDictionary()
         self.app: Final[ASGIApp] = Guard(
             Starlette(
@@ -87,10 +109,20 @@ class Dashboard:
                     *self._get("children", self._children),
                     *self._get("node", self._node),
                     *self._get("search", self._search),
+                    *self._get("overview", self._overview),
+                    *self._get("coordination", self._coordination),
+                    *self._get("sessions", self._every_session),
+                    *self._get("session", self._session),
+                    *self._get("history", self._history),
+                    *self._get("diff", self._diff),
                     *self._post("identity", self._introduce),
+                    *self._post("create", self._writing(Writer.create)),
+                    *self._post("set", self._writing(Writer.set)),
+                    *self._post("delete", self._writing(Writer.delete)),
+                    *self._post("acl", self._writing(Writer.set_acl)),
                 ],
                 lifespan=self._lifespan,
-                exception_handlers={HTTPException: _http_error},
+                exception_handlers={HTTPException: http_error},
             ),
             self.door,
         )
@@ -103,22 +135,26 @@ class Dashboard:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.people.start()
+        self._figures.start()
+        self._past.start()
         try:
             yield
         finally:
+            await self._figures.close()
+            await self._past.close()
             await self.people.close()
 
     def _get(self, name: str, work: Work) -> list[Route]:
-        return [Route(f"/api/{name}", _endpoint(work), methods=["GET"])]
+        return [Route(f"/api/{name}", endpoint(work), methods=["GET"])]
 
     def _post(self, name: str, work: Work) -> list[Route]:
-        return [Route(f"/api/{name}", _endpoint(work), methods=["POST"])]
+        return [Route(f"/api/{name}", endpoint(work), methods=["POST"])]
 
     # The page.
 
     async def _page(self, request: Request) -> Response:
         if request.scope[VISITOR] is None:
-            return _says(_STRANGER, 401)
+            return page_of(_STRANGER, 401)
         return self._files["index.html"].response(request)
 
     async def _file(self, request: Request) -> Response:
@@ -134,7 +170,7 @@ class Dashboard:
         try:
             value = self.door.enter(request.query_params.get("token", ""))
         except RefusedError as refusal:
-            return _says(f"{refusal} {_STRANGER}", refusal.status)
+            return page_of(f"{refusal} {_STRANGER}", refusal.status)
         self.on_enter()
         return Response(
             status_code=303, headers={"location": "/", "set-cookie": self.door.set_cookie(value)}
@@ -153,9 +189,31 @@ class Dashboard:
             "servers": service.servers,
             "root": service.root,
             "is_paddock": client is not None and client.is_exact,
+            "version": next((one.version for one in self._figures.servers if one.version), None),
             "allow_writes": self._options.allow_writes,
+            "history": await self._reach(client),
             "identity": names.fields(),
+            "lacking": self._lacking(),
         }
+
+    async def _reach(self, client: Client | None) -> Fields | None:
+        found = await self._past.reach()
+        if found is None:
+            return None
+        zxid = 0 if client is None else client.last_zxid
+        return {**found, "to_ms": time.time_ns() // 1_000_000, "to_zxid": f"0x{zxid:x}"}
+
+    def _lacking(self) -> list[Fields]:
+        lacking = self._figures.lacking()
+        if not self._options.place.has_states:
+            lacking.append(
+                {
+                    "what": "The past: states, and what changed between two moments.",
+                    "why": "No history is named.",
+                    "how": NO_HISTORY,
+                }
+            )
+        return lacking
 
     async def _children(self, request: Request) -> Fields:
         client = await self._client(request)
@@ -195,12 +253,84 @@ class Dashboard:
 
         async def telling() -> AsyncIterator[bytes]:
             try:
-                async for piece in _pieces(stream):
+                async for piece in events_of(stream):
                     yield piece
             finally:
                 watched.remove(stream)
 
         return StreamingResponse(telling(), media_type="text/event-stream")
+
+    async def _overview(self, request: Request) -> Fields:
+        if (at := _at(request)) is None:
+            return await self._figures.overview()
+        moment = await self._past.moment(at)
+        client = await self._client(request)
+        nodes = await client.count_descendants("/")
+        row = {"server": self._options.service.hosts, "problem": None, "mode": "past"}
+        return {
+            "servers": [{**row, "zxid": moment["zxid"], "nodes": nodes + 1}],
+            "series": {},
+            "problems": [],
+            "moment": moment,
+        }
+
+    async def _coordination(self, request: Request) -> Fields:
+        if self._options.recognise is None:
+            raise RefusedError(409, "This dashboard recognises no recipes.")
+        client = await self._client(request)
+        found = self._options.recognise(path_of(request, "root", "/"))
+        try:
+            await found.look(client)
+            return found.fields()
+        finally:
+            await found.close()
+
+    async def _every_session(self, request: Request) -> Fields:
+        if _at(request) is None:
+            return await self._sessions.fields()
+        return await sessions_of_tree(await self._client(request))
+
+    async def _session(self, request: Request) -> Fields:
+        session = request.query_params.get("id", "")
+        if not re.fullmatch("0x[0-9a-f]{1,16}", session):
+            raise RefusedError(400, "id: expected a session, such as 0x1000a2b3c4d0001.")
+        lives, over, lacking = await self._sessions.one(session)
+        told = None
+        if self._options.place.has_changes:
+            told = await changes.story(self._past, session)
+        if lives is None and over is None and told is None:
+            raise RefusedError(404, f"Nothing is known of the session {session}.")
+        return {"session": lives, "ended": over, "story": told, "lacking": lacking}
+
+    async def _history(self, request: Request) -> Fields:
+        return await changes.history(
+            self._past,
+            self._connection(request),
+            self._options.service.root,
+            path_of(request),
+            request.query_params.get("before"),
+            max(1, number_of(request, "limit", 50, changes.CHANGES_MAX)),
+        )
+
+    async def _diff(self, request: Request) -> Fields:
+        since, until = (request.query_params.get(name, "") for name in ("from", "to"))
+        root, path = self._options.service.root, path_of(request, "path", "/")
+        return await changes.diff(
+            self._past, self._connection(request), root, path, since, until or "now"
+        )
+
+    # Writing.
+
+    def _writing(self, write: Callable[[Writer, Fields], Awaitable[Fields]]) -> Work:
+        async def work(request: Request) -> Fields:
+            if not self._options.allow_writes:
+                raise RefusedError(403, "Nothing can be written: start it with --allow-writes.")
+            fields = await fields_of(request)
+            return await write(
+                Writer(self._connection(request), _visitor(request), request), fields
+            )
+
+        return work
 
     # Who asks.
 
@@ -219,97 +349,18 @@ class Dashboard:
 
     async def _client(self, request: Request) -> Client:
         """Return the client for a request: of the present, or of the past that it asks for."""
-        return self._connection(request).client
+        connection = self._connection(request)
+        at = _at(request)
+        return connection.client if at is None else await self._past.client(at, connection)
 
 
-async def _pieces(stream: Stream) -> AsyncIterator[bytes]:
-    """Yield what a page is told, as server-sent events."""
-    # The first piece is sent with the headers, so that the page knows that it is connected.
-    yield b": hello\n\n"
-    while True:
-        try:
-            async with asyncio.timeout(_ALIVE_SECONDS):
-                told = await stream.next()
-        except TimeoutError:
-            yield b": alive\n\n"
-            continue
-        if stream.is_closed:
-            return
-        yield b"".join(map(_event, told))
-
-
-def _event(told: Told) -> bytes:
-    name, fields = told
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), encoded(fields))
-
-
-def _endpoint(work: Work) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint of some work: what it raises is one sentence in JSON."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            async with asyncio.timeout(_REQUEST_SECONDS):
-                return answer(await work(request))
-        except RefusedError as error:
-            refusal = error
-        except (PaddockError, UnicodeError) as error:
-            refusal = refusal_of(error)
-        except TimeoutError:
-            refusal = RefusedError(503, f"No answer within {_REQUEST_SECONDS:.0f} s.")
-        except Exception:
-            logger.exception("%s failed", request.url.path)
-            refusal = RefusedError(500, "The dashboard has failed; what it has printed says how.")
-        return answer(refusal.fields, refusal.status)
-
-    return endpoint
+def _at(request: Request) -> str | None:
+    """Return the moment that a request asks for; None for the present."""
+    at = request.query_params.get("at")
+    return None if at in ("", "now") else at
 
 
 def _visitor(request: Request) -> Visitor:
     visitor = request.scope[VISITOR]
     assert isinstance(visitor, Visitor), "the guard lets nobody else in"
     return visitor
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    says = {404: "There is nothing here.", 405: "This is not done that way."}
-    return answer({"error": says.get(error.status_code, error.detail)}, error.status_code)
-
-
-def _says(sentence: str, status: int) -> Response:
-    """Return a page of one sentence, which is ours and no input."""
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Paddock</title>'
-        f"<h1>Paddock</h1><p>{sentence}</p></html>",
-        status,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file of the page."""
-
-    content: bytes
-    kind: str
-    etag: str
-
-    def response(self, request: Request) -> Response:
-        headers = {"etag": self.etag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == self.etag:
-            return Response(status_code=304, headers=headers)
-        return Response(self.content, media_type=self.kind, headers=headers)
-
-
-def _read_files(folder: Path) -> dict[str, _File]:
-    """Return the files of a folder by their names below it."""
-    files = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            # The system's table of types may be wrong or missing.
-            kind = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}.get(
-                path.suffix, mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-            )
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            files[path.relative_to(folder).as_posix()] = _File(content, kind, etag)
-    return files

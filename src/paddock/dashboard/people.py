@@ -98,6 +98,8 @@ class Connection:
         self._keeper: asyncio.Task[None] | None = None
         self.watched: Final = Watched()
         self.persons = 0
+        # Who the service took us for when it was asked last.
+        self.known_names = Names()
 
     def start(self) -> None:
         """Look for the service, and keep a session of it until `close`."""
@@ -146,10 +148,11 @@ class Connection:
                 return [(scheme, "") for scheme, _ in self.credentials]
 
         found = await self.ask(asking)
-        return Names(
+        self.known_names = Names(
             [f"{scheme}:{user}" if user else scheme for scheme, user in found],
             any(scheme == "super" for scheme, _ in found),
         )
+        return self.known_names
 
     async def _keep(self) -> None:
         while self._refused is None:
@@ -180,6 +183,7 @@ class Connection:
         for scheme, credentials in self.credentials:
             await client.add_auth(scheme, credentials)
         self._client = client
+        await self.names()
         async with contextlib.AsyncExitStack() as scope:
             scope.push_async_callback(self.watched.leave)
             async for state in client.states():
