@@ -58,12 +58,14 @@ class Reader:
         """Return a node as it was, without its data if they may not be read."""
         if not isinstance(found, dict):
             return None
+        stat = found.get("stat")
+        version = stat.get("version") if isinstance(stat, dict) else None
         if not self.may_read(found.get("acl")):
-            return {**data_fields(None, 0), "hidden": True, "version": found.get("version")}
+            return {**data_fields(None, 0), "hidden": True, "version": version}
         return {
             **data_fields(_data(found), _DATA_BYTES),
             "hidden": False,
-            "version": found.get("version"),
+            "version": version,
             "acl": found.get("acl"),
         }
 

@@ -88,7 +88,7 @@ async def children(
     stats = await asyncio.gather(
         *(client.exists(child_path(path, name)) for name in shown), return_exceptions=True
     )
-    found = []
+    found: list[Fields] = []
     for name, stat in zip(shown, stats, strict=True):
         if isinstance(stat, NoAuthError):
             # Newer servers do not even tell that.
