@@ -44,6 +44,7 @@ ANSWER_SECONDS: Final = 30.0
 """How many sets of credentials there may be at once, and how long the service may take."""
 CREDENTIALS_MAX: Final = 8
 _RETRY_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 1.0
 
 _LOST: Final = "The connection was lost; looking for a server."
 
@@ -175,7 +176,10 @@ class Connection:
                 await asyncio.sleep(_RETRY_SECONDS)
             finally:
                 self._client = None
-                await client.close()
+                # A service that is away would be looked for; its session ends without us.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_CLOSE_SECONDS):
+                        await client.close()
 
     async def _live(self, client: Client) -> None:
         """Use a session until it is over."""

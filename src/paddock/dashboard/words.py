@@ -19,7 +19,8 @@ from typing import Any, Final
 from urllib.request import urlopen
 
 from paddock.client.session.hosts import Host
-from paddock.monitor import Figures, look, word_of
+from paddock.monitor import Figures, lines_of, look, word_of
+from paddock.server.admin.control_socket import ControlError, ask
 
 _LIMIT_S: Final = 5.0
 _ANSWER_BYTES_MAX: Final = 8 << 20
@@ -40,6 +41,11 @@ class Words:
 
     async def say(self, host: Host, word: str) -> str | None:
         """Return what a server says to a word; None if it does not."""
+        data = self.data
+        if data is not None and host == self.hosts[0]:
+            said = await asyncio.get_running_loop().run_in_executor(None, _confided, data, word)
+            if said is not None:
+                return said
         return await word_of(host, word, self.tls, _LIMIT_S)
 
     async def command(self, host: Host, name: str) -> dict[str, Any] | None:
@@ -52,10 +58,22 @@ class Words:
     async def _look(self, host: Host) -> Figures:
         figures = await look(host, self.tls, _LIMIT_S)
         if figures.problem is None and not figures.has_details:
-            told = await self.command(host, "monitor")
+            if self.data is not None:
+                figures.take_details(lines_of(await self.say(host, "mntr") or ""))
+            told = None if figures.has_details else await self.command(host, "monitor")
             if told is not None:
                 figures.take_details({f"zk_{name}": str(value) for name, value in told.items()})
         return figures
+
+
+def _confided(data: Path, word: str) -> str | None:
+    """Return what the server of a data folder says to its owner; None if there is none."""
+    request = {"command": "word", "word": word}
+    try:
+        said = ask(data, request, _LIMIT_S, limit=_ANSWER_BYTES_MAX)["text"]
+    except ControlError:
+        return None
+    return said if isinstance(said, str) else None
 
 
 def _fetched(url: str) -> dict[str, Any] | None:

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber
+from paddock.cli.dashboard_process import check_installed
 from paddock.cli.output import CannotBeDone
+from paddock.cli.past.remote import check_url
 from paddock.cli.service import ServiceOptions, run, service_options
 
 if TYPE_CHECKING:
@@ -80,6 +82,30 @@ class Page:
 @click.option("--https-key", metavar="FILE", type=PATH, help="Its key, if not in the same file.")
 @click.option("--allow-writes", is_flag=True, help="Let those who look change nodes as well.")
 @click.option("--no-open", is_flag=True, help="Open no browser, only print the link.")
+@click.option(
+    "--data",
+    metavar="PLACE",
+    type=PATH,
+    envvar="PADDOCK_DATA",
+    show_envvar=True,
+    help="Where the history is: the data folder of the first server, if it is on this machine, or"
+    " the dataDir of Apache ZooKeeper.",
+)
+@click.option("--log-dir", metavar="FOLDER", type=PATH, help="Apache's dataLogDir, if it has one.")
+@click.option(
+    "--admin",
+    metavar="URL",
+    envvar="PADDOCK_ADMIN",
+    show_envvar=True,
+    help="The admin server of the first server, which tells of sessions: http://127.0.0.1:8080.",
+)
+@click.option(
+    "--admin-auth",
+    metavar="SCHEME:CREDENTIALS",
+    envvar="PADDOCK_ADMIN_AUTH",
+    show_envvar=True,
+    help="Who asks it about the past, such as digest:super:password.",
+)
 @service_options
 def dashboard(
     service: ServiceOptions,
@@ -90,6 +116,10 @@ def dashboard(
     https_key: Path | None,
     allow_writes: bool,
     no_open: bool,
+    data: Path | None,
+    log_dir: Path | None,
+    admin: str | None,
+    admin_auth: str | None,
 ) -> None:
     """Show a service in a browser: servers, nodes, locks, sessions, and what changes.
 
@@ -98,21 +128,16 @@ def dashboard(
     """
     if https_key is not None and https_cert is None:
         raise click.BadParameter("needs --https-cert as well", param_hint="--https-key")
+    if data is None and log_dir is not None:
+        raise click.UsageError("--log-dir needs --data")
+    if admin is not None:
+        check_url(admin)
     check_installed()
+    from paddock.dashboard.past import Place
+
     page = Page(listen, port, names, https_cert, https_key, opens=not no_open)
-    run(lambda: _serve(service, page, {"allow_writes": allow_writes}))
-
-
-def check_installed() -> None:
-    """Raise CannotBeDone if the packages of the dashboard are missing."""
-    from importlib.util import find_spec
-
-    for package in ("starlette", "uvicorn"):
-        if find_spec(package) is None:
-            raise CannotBeDone(
-                f"the dashboard needs {package}, which is not installed: pip install"
-                " 'paddock[dashboard]'"
-            )
+    place = Place(data, log_dir, admin, admin_auth or "")
+    run(lambda: _serve(service, page, {"allow_writes": allow_writes, "place": place}))
 
 
 async def _serve(service: ServiceOptions, page: Page, options: dict[str, Any]) -> None:
