@@ -155,10 +155,11 @@ async def awaited(
     events: AsyncIterator[tuple[str, Any]], name: str, **wanted: Any
 ) -> dict[str, Any]:
     """Return the next event of a name that has these fields; the others are passed over."""
-    async for found, fields in events:
-        if found == name and wanted.items() <= fields.items():
-            assert isinstance(fields, dict)
-            return fields
+    async with asyncio.timeout(DEADLINE_S):
+        async for found, fields in events:
+            if found == name and wanted.items() <= fields.items():
+                assert isinstance(fields, dict)
+                return fields
     raise AssertionError(f"the stream has ended without {name}")
 
 

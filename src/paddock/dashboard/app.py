@@ -41,7 +41,7 @@ from paddock.dashboard.answers import (
 from paddock.dashboard.figures import Watching
 from paddock.dashboard.files import STATIC, page_of, read_files
 from paddock.dashboard.past import NO_HISTORY, Past, Place
-from paddock.dashboard.people import Connection, Names, People, Service, credentials_of
+from paddock.dashboard.people import Connection, People, Service, credentials_of
 from paddock.dashboard.sessions import Sessions, sessions_of_tree
 from paddock.dashboard.watched import PATHS_MAX
 from paddock.dashboard.words import Words
@@ -52,6 +52,7 @@ logger: Final = logging.getLogger(__name__)
 
 Fields: TypeAlias = dict[str, Any]
 
+_FIRST_SECONDS: Final = 5.0
 _SEARCH_BYTES_MAX: Final = 1000
 _STRANGER: Final = (
     "Use the link that the dashboard has printed where it was started. Each link works once."
@@ -181,26 +182,27 @@ class Dashboard:
     async def _about(self, request: Request) -> Fields:
         connection = self._connection(request)
         service = self._options.service
-        names, client = Names(), None
+        # A page asks once, perhaps before the first connection is there.
+        await connection.wait_first(_FIRST_SECONDS)
         if connection.is_connected:
-            names, client = await connection.names(), connection.client
+            await connection.names()
         return {
             "service": service.hosts,
             "servers": service.servers,
             "root": service.root,
-            "is_paddock": client is not None and client.is_exact,
+            "is_paddock": connection.is_paddock,
             "version": next((one.version for one in self._figures.servers if one.version), None),
             "allow_writes": self._options.allow_writes,
-            "history": await self._reach(client),
-            "identity": names.fields(),
+            "history": await self._reach(connection),
+            "identity": connection.known_names.fields(),
             "lacking": self._lacking(),
         }
 
-    async def _reach(self, client: Client | None) -> Fields | None:
+    async def _reach(self, connection: Connection) -> Fields | None:
         found = await self._past.reach()
         if found is None:
             return None
-        zxid = 0 if client is None else client.last_zxid
+        zxid = connection.client.last_zxid if connection.is_connected else 0
         return {**found, "to_ms": time.time_ns() // 1_000_000, "to_zxid": f"0x{zxid:x}"}
 
     def _lacking(self) -> list[Fields]:
@@ -228,7 +230,12 @@ class Dashboard:
 
     async def _node(self, request: Request) -> Fields:
         size_max = number_of(request, "bytes", tree.DATA_BYTES, tree.DATA_BYTES_MAX)
-        return await tree.node(await self._client(request), path_of(request), size_max)
+        path = path_of(request)
+        found = await tree.node(await self._client(request), path, size_max)
+        if _at(request) is None:
+            full = changes.full_path(self._options.service.root, path)
+            found["watchers"] = await self._sessions.watchers(full)
+        return found
 
     async def _search(self, request: Request) -> Fields:
         text, root = request.query_params.get("q", ""), path_of(request, "root", "/")

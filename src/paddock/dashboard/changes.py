@@ -80,7 +80,7 @@ async def history(
         if zxid is None:
             raise RefusedError(400, "before: expected what the last answer had as next.")
         until = ["--to", f"0x{max(zxid - 1, 0):x}"]
-    arguments = ["history", "--json", "--limit", str(limit), *until, "--", _full(root, path)]
+    arguments = ["history", "--json", "--limit", str(limit), *until, "--", full_path(root, path)]
     # A change has a line, and a gap before it has one.
     found, _ = await past.lines(*arguments, limit=2 * limit)
     reader = Reader(connection)
@@ -95,7 +95,7 @@ async def diff(
     """Return what is different at and below a node between two moments."""
     arguments = ["--from", moment_of(since).written(), "--to", moment_of(until).written()]
     found, is_complete = await past.lines(
-        "diff", "--json", *arguments, "--", _full(root, path), limit=DIFFERENCES_MAX
+        "diff", "--json", *arguments, "--", full_path(root, path), limit=DIFFERENCES_MAX
     )
     reader = Reader(connection)
     changes = []
@@ -160,7 +160,8 @@ def _data(found: Fields) -> bytes:
         return b""
 
 
-def _full(root: str, path: str) -> str:
+def full_path(root: str, path: str) -> str:
+    """Return the path of a node in the whole service, which may have a root of the page."""
     return path if root == "/" else root if path == "/" else root + path
 
 

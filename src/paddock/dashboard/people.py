@@ -94,8 +94,10 @@ class Connection:
         self.text = f"Looking for a server at {service.hosts}."
         # Credentials that the service has refused.
         self._refused: AuthenticationError | None = None
-        # Set once it was connected, or is refused.
+        # Set once it was connected, or the first attempt has failed.
         self._first = asyncio.Event()
+        # Whether the service was Paddock when it was connected last.
+        self.is_paddock = False
         self._keeper: asyncio.Task[None] | None = None
         self.watched: Final = Watched()
         self.persons = 0
@@ -173,6 +175,7 @@ class Connection:
             except PaddockError as error:
                 logger.debug("no session: %s", error)
                 self._tell(False, f"No server answers at {self._service.hosts}; looking on.")
+                self._first.set()
                 await asyncio.sleep(_RETRY_SECONDS)
             finally:
                 self._client = None
@@ -187,6 +190,7 @@ class Connection:
         for scheme, credentials in self.credentials:
             await client.add_auth(scheme, credentials)
         self._client = client
+        self.is_paddock = client.is_exact
         await self.names()
         async with contextlib.AsyncExitStack() as scope:
             scope.push_async_callback(self.watched.leave)

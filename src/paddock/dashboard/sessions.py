@@ -37,6 +37,8 @@ SESSIONS_MAX: Final = 5000
 # Of the journal, whose files are read each time.
 _JOURNAL_MS: Final = 24 * 3600 * 1000
 _KEPT_SECONDS: Final = 1.0
+WATCHERS_SHOWN: Final = 100
+_WATCHERS_SECONDS: Final = 5.0
 
 _CONNECTION: Final = re.compile(r"^ /(?P<address>\S+)\[[0-9a-f]+\]\((?P<rest>.*)\)$")
 _DATE: Final = re.compile(
@@ -89,6 +91,8 @@ class Sessions:
         self._reading = asyncio.Lock()
         self._read_at = -_KEPT_SECONDS
         self._answer: Fields = {}
+        self._watched_at = -_WATCHERS_SECONDS
+        self._watchers: dict[str, list[str]] | None = None
 
     async def fields(self) -> Fields:
         """Return all sessions, those that ended lately, and what is lacking."""
@@ -101,6 +105,22 @@ class Sessions:
     async def addresses(self) -> dict[str, str | None]:
         """Return where each session is connected from."""
         return {one["session"]: one["address"] for one in (await self.fields())["sessions"]}
+
+    async def watchers(self, path: str) -> list[Fields] | None:
+        """Return who watches the data of a node, by its full path; None if no server tells."""
+        async with self._reading:
+            if time.monotonic() - self._watched_at >= _WATCHERS_SECONDS:
+                said = await asyncio.gather(
+                    *(self._words.say(host, "wchp") for host in self._words.hosts)
+                )
+                told = [one for one in said if one is not None]
+                self._watchers = wchp_of(told) if told else None
+                self._watched_at = time.monotonic()
+        if self._watchers is None:
+            return None
+        sessions = self._watchers.get(path, [])[:WATCHERS_SHOWN]
+        addresses = await self.addresses() if sessions else {}
+        return [{"session": one, "address": addresses.get(one)} for one in sessions]
 
     async def one(self, session: str) -> tuple[Fields | None, Fields | None, list[Fields]]:
         """Return a session that lives, or that has ended, and what is lacking."""
@@ -255,6 +275,19 @@ def take_wchc(said: str, found: dict[int, Session]) -> None:
                 session.watches = (session.watches or 0) + 1
         else:
             session = found.get(_hexadecimal(line.strip()) or 0)
+
+
+def wchp_of(said: Iterable[str]) -> dict[str, list[str]]:
+    """Read what servers say to `wchp`: the sessions that watch each path."""
+    found: dict[str, list[str]] = {}
+    for one in said:
+        path: str | None = None
+        for line in one.splitlines():
+            if line.startswith("/"):
+                path = line
+            elif path is not None and _hexadecimal(line.strip()) is not None:
+                found.setdefault(path, []).append(line.strip())
+    return found
 
 
 def take_connections(told: Fields, server: str, found: dict[int, Session]) -> None:

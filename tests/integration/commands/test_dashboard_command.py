@@ -85,7 +85,7 @@ def test_a_dashboard_speaks_tls_has_a_link_for_each_browser_and_ends_in_good_ord
         *("--name", "localhost", "--https-cert", files),
     ) as process:
         assert process.stdout is not None
-        context = client_context(authority.pem, tmp_path)
+        context = client_context(authority.pem(), tmp_path)
         first = Page(next_link(process.stdout), context)
         assert first.set_cookie.startswith("__Host-paddock_dashboard_")
         assert first.set_cookie.endswith("; Secure")
@@ -94,8 +94,8 @@ def test_a_dashboard_speaks_tls_has_a_link_for_each_browser_and_ends_in_good_ord
             names = [one["name"] for one in page.json("/api/children?path=/")["children"]]
             assert "zookeeper" in names
         # A page that looks does not keep it from ending.
-        with socket.create_connection(first._address) as plain:
-            looking = context.wrap_socket(plain, server_hostname="127.0.0.1")
+        plain = socket.create_connection(first._address)
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as looking:
             request = (
                 f"GET /api/live HTTP/1.1\r\nHost: {first.host}\r\nCookie: {first.cookie}\r\n\r\n"
             )

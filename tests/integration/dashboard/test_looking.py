@@ -13,7 +13,7 @@ import pytest
 from paddock import ACL, Identity, Permission, connect
 from paddock.client.client import Client
 from paddock.client.session.hosts import Host
-from paddock.dashboard import tree, watched
+from paddock.dashboard import sessions, tree, watched
 from paddock.dashboard.access import CSP
 from paddock.monitor import mntr_of
 from paddock.server.config.config import ServerConfig
@@ -112,10 +112,13 @@ def test_children_come_in_pages_by_name_or_by_row() -> None:
     run(story)
 
 
-def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl() -> None:
+def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def story(server: EmbeddedServer, stage: Stage, client: Client) -> None:
         browser = await stage.browser()
         large = bytes(range(256)) * 4000
+        monkeypatch.setattr(sessions, "_WATCHERS_SECONDS", 0.0)
         await client.create("/large", large)
         node = (await browser.get("/api/node", path="/large", bytes=100)).json()
         assert (node["size"], node["is_cut"]) == (len(large), True)
@@ -132,7 +135,11 @@ def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl() -> No
         ]
         assert (node["kind"], node["owner"], node["hidden"]) == ("persistent", None, None)
         await client.create("/worker", ephemeral=True)
+        await client.get("/worker", watch=lambda _: None)
         worker = (await browser.get("/api/node", path="/worker")).json()
+        [watcher] = worker["watchers"]
+        assert watcher["session"] == worker["owner"]
+        assert watcher["address"].startswith("127.0.0.1:")
         assert (worker["kind"], worker["owner"]) == ("ephemeral", f"0x{client.session_id:x}")
         assert (await browser.get("/api/node", path="/nothing")).status == 404
 

@@ -22,8 +22,8 @@ def test_the_same_walk_on_apache_zookeeper(shared_apache: Server) -> None:
             worker = await client.create("/dashboard-walk/worker", ephemeral=True)
             browser = await stage.browser()
             async with browser.live("/dashboard-walk") as events:
-                overview = await awaited(events, "overview")
                 await awaited(events, "resync")
+                overview = await awaited(events, "overview")
                 root = (await browser.get("/api/children", path="/dashboard-walk")).json()
                 assert [(one["name"], one["kind"]) for one in root["children"]] == [
                     ("worker", "ephemeral")

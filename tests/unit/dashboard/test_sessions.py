@@ -9,6 +9,7 @@ from paddock.dashboard.sessions import (
     take_ephemerals,
     take_events,
     take_wchc,
+    wchp_of,
 )
 from paddock.storage import events as e
 from paddock.storage.events import Event
@@ -78,6 +79,11 @@ def test_wchc_tells_the_watches_of_each_session() -> None:
     found = {FIRST: Session(FIRST), SECOND: Session(SECOND)}
     take_wchc("0x100012345670000\n\t/a\n\t/b\n0x77\n\t/c\n\n", found)
     assert (found[FIRST].watches, found[SECOND].watches) == (2, 0)
+
+
+def test_wchp_tells_who_watches_a_path() -> None:
+    said = ["/a\n\t0x1\n\t0x2\n/a/b\n\t0x1\n\n", "\t0x9\n/a\n\t0x3\n\tnothing\n"]
+    assert wchp_of(said) == {"/a": ["0x1", "0x2", "0x3"], "/a/b": ["0x1"]}
 
 
 def test_the_admin_server_tells_the_same() -> None:

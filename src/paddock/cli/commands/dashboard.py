@@ -231,8 +231,11 @@ def _bound(page: Page) -> socket.socket:
     try:
         return socket.create_server((page.listen, page.port), family=family, backlog=100)
     except OSError as error:
+        # Its own text has the address once more; names that are not found have negative numbers.
+        known = error.errno is not None and error.errno > 0
+        reason = os.strerror(error.errno or 0) if known else error.strerror or str(error)
         raise CannotBeDone(
-            f"{page.listen}:{page.port}: {error.strerror or error}; --port takes another port"
+            f"{page.listen}:{page.port}: {reason}; --port takes another port"
         ) from None
 
 
