@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from starlette.applications import Starlette
@@ -38,6 +38,7 @@ from paddock.dashboard.answers import (
     number_of,
     path_of,
 )
+from paddock.dashboard.coordinating import Coordinating, Recognition, with_addresses
 from paddock.dashboard.figures import Watching
 from paddock.dashboard.files import STATIC, page_of, read_files
 from paddock.dashboard.past import NO_HISTORY, Past, Place
@@ -70,19 +71,6 @@ class Options:
     recognise: Callable[[str], Recognition] | None = None
 
 
-class Recognition(Protocol):
-    """The recipes below a root, read some nodes at a time."""
-
-    @property
-    def is_complete(self) -> bool: ...
-
-    async def look(self, client: Client, /) -> int: ...
-
-    async def close(self) -> None: ...
-
-    def fields(self) -> Fields: ...
-
-
 class Dashboard:
     """The dashboard of one service."""
 
@@ -95,6 +83,8 @@ class Dashboard:
         self._figures = Watching(words, self.people)
         self._sessions = Sessions(words, None if place.data is None else place.data / FOLDER)
         self._past = Past(place)
+        recognise = options.recognise
+        self._coordinating = None if recognise is None else Coordinating(recognise)
         # Is told when a link was used, so that a new one can be printed.
         self.on_enter: Callable[[], None] = lambda: None
         self._files = read_files(STATIC)
@@ -136,6 +126,8 @@ class Dashboard:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.people.start()
+        if self._coordinating is not None:
+            self._figures.recipes = self._recipes
         self._figures.start()
         self._past.start()
         try:
@@ -143,6 +135,8 @@ class Dashboard:
         finally:
             await self._figures.close()
             await self._past.close()
+            if self._coordinating is not None:
+                await self._coordinating.close()
             await self.people.close()
 
     def _get(self, name: str, work: Work) -> list[Route]:
@@ -282,15 +276,20 @@ class Dashboard:
         }
 
     async def _coordination(self, request: Request) -> Fields:
-        if self._options.recognise is None:
+        if self._coordinating is None:
             raise RefusedError(409, "This dashboard recognises no recipes.")
-        client = await self._client(request)
-        found = self._options.recognise(path_of(request, "root", "/"))
-        try:
-            await found.look(client)
-            return found.fields()
-        finally:
-            await found.close()
+        root = path_of(request, "root", "/")
+        if _at(request) is not None:
+            return await self._coordinating.past(await self._client(request), root)
+        found = await self._coordinating.present(self._connection(request), root)
+        return with_addresses(found, await self._sessions.addresses())
+
+    async def _recipes(self) -> list[Fields]:
+        """Return the recipes that everybody may see, for the problems among them."""
+        assert self._coordinating is not None
+        found = await self._coordinating.present(self.people.base, "/")
+        recipes = found.get("recipes", [])
+        return [*recipes, {"deadlocks": found.get("deadlocks", [])}]
 
     async def _every_session(self, request: Request) -> Fields:
         if _at(request) is None:

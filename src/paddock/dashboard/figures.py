@@ -16,9 +16,10 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
+from paddock.dashboard.access import RefusedError
 from paddock.dashboard.people import People
 from paddock.dashboard.tree import quota
 from paddock.dashboard.words import Words
@@ -34,7 +35,7 @@ IDLE_SECONDS: Final = 10.0
 _FINE: Final = 300
 _COARSE: Final = 360
 _COARSE_MS: Final = 10_000
-_QUOTA_SECONDS: Final = 30.0
+_SLOW_SECONDS: Final = 30.0
 _QUOTA_NODES_MAX: Final = 2000
 _QUOTA_ROOT: Final = "/zookeeper/quota"
 
@@ -98,12 +99,13 @@ class Watching:
         self._servers: list[Figures] = []
         self._series: dict[str, Series] = {}
         self._quotas: list[Fields] = []
-        self._quotas_due = 0.0
+        self._slow_due = 0.0
         # Since when each problem is there.
         self._since_ms: dict[str, int] = {}
         self._problems: list[Fields] = []
-        # The recipes, as far as somebody has looked at them.
-        self.recipes: Callable[[], Iterable[Fields]] = lambda: ()
+        # Looks at the recipes, among which there may be problems.
+        self.recipes: Callable[[], Awaitable[list[Fields]]] | None = None
+        self._found_recipes: list[Fields] = []
         self._task: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
 
@@ -175,10 +177,11 @@ class Watching:
         now_ms = time.time_ns() // 1_000_000
         for name, value in values_of(self._servers, before).items():
             self._series.setdefault(name, Series()).add(now_ms, value)
-        if time.monotonic() >= self._quotas_due:
-            self._quotas_due = time.monotonic() + _QUOTA_SECONDS
+        if time.monotonic() >= self._slow_due:
+            self._slow_due = time.monotonic() + _SLOW_SECONDS
             await self._read_quotas()
-        found = problems_of(self._servers, self._series, self._quotas, [*self.recipes()], now_ms)
+            await self._read_recipes()
+        found = problems_of(self._servers, self._series, self._quotas, self._found_recipes, now_ms)
         self._since_ms = {key: self._since_ms.get(key, now_ms) for key in found}
         self._problems = [
             {"since_ms": self._since_ms[key], **fields} for key, fields in found.items()
@@ -205,6 +208,15 @@ class Watching:
             # Below a chroot there are none, and the service may have gone away.
             return
         self._quotas = [one for one in found if one is not None]
+
+    async def _read_recipes(self) -> None:
+        """Look at the recipes, while somebody looks at the page."""
+        looks = any(one.watched.count for one in self._people.all())
+        if self.recipes is None or not looks or not self._people.base.is_connected:
+            return
+        # What is away now is there the next time.
+        with contextlib.suppress(PaddockError, RefusedError):
+            self._found_recipes = await self.recipes()
 
 
 def values_of(servers: list[Figures], before: dict[str, Figures]) -> dict[str, float]:
@@ -336,6 +348,14 @@ def problems_of(
                     path,
                 )
     for recipe in recipes:
+        for sessions in recipe.get("deadlocks", ()):
+            several = ", ".join(sessions[:3]) + (", …" if len(sessions) > 3 else "")
+            add(
+                f"deadlock {several}",
+                "bad",
+                f"{len(sessions)} sessions wait for each other: {several}.",
+                "#/coordination",
+            )
         holders = [one for one in recipe.get("holders", ()) if one.get("since_ms")]
         if recipe.get("kind") in _LOCKS and recipe.get("waiters") and holders:
             held_ms = now_ms - min(one["since_ms"] for one in holders)

@@ -20,7 +20,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -96,6 +96,31 @@ class Stream:
         return [] if self.is_closed else told
 
 
+class Follower:
+    """Is called with the path of every change at and below a root."""
+
+    def __init__(self, root: str, take: Callable[[str], None]) -> None:
+        self.root: Final = root
+        self.take: Final = take
+        self._below = root.rstrip("/") + "/"
+        # Whether changes may have been missed.
+        self._is_lost = True
+        # Whether there is a watch for it.
+        self.is_watched = False
+
+    def lose(self) -> None:
+        """Note that changes may have been missed."""
+        self._is_lost = True
+
+    def take_lost(self) -> bool:
+        """Return whether changes may have been missed since this was asked last."""
+        lost, self._is_lost = self._is_lost or not self.is_watched, False
+        return lost
+
+    def has(self, path: str) -> bool:
+        return path == self.root or path.startswith(self._below)
+
+
 @dataclass(slots=True, eq=False)
 class _Watch:
     """One watch of the service; it is called with the events."""
@@ -138,6 +163,7 @@ class Watched:
         self._streams: dict[Stream, None] = {}
         # Which pages show a path.
         self._shown: dict[str, dict[Stream, None]] = {}
+        self._followers: dict[Follower, None] = {}
         # The watches that are set, and those that are too busy, until when.
         self._watches: dict[_Key, _Watch] = {}
         self._busy: dict[_Key, float] = {}
@@ -180,6 +206,18 @@ class Watched:
                 del self._shown[path]
         self._work.wakes.set()
 
+    def follow(self, root: str, take: Callable[[str], None]) -> Follower:
+        """Begin to tell of all changes at and below a root."""
+        follower = Follower(root, take)
+        self._followers[follower] = None
+        self._work.wakes.set()
+        return follower
+
+    def unfollow(self, follower: Follower) -> None:
+        """Tell it nothing more."""
+        self._followers.pop(follower, None)
+        self._work.wakes.set()
+
     def tell(self, name: str, fields: dict[str, Any]) -> None:
         """Tell all pages something."""
         for stream in self._streams:
@@ -200,6 +238,8 @@ class Watched:
             if self._work.task is None:
                 self._work.task = asyncio.create_task(self._set_watches())
         self._work.wakes.set()
+        for follower in self._followers:
+            follower.lose()
         self.tell("resync", {})
 
     async def leave(self) -> None:
@@ -237,6 +277,9 @@ class Watched:
             "time_ms": time.time_ns() // 1_000_000,
         }
         self._recent.append((time.monotonic(), fields))
+        for follower in self._followers:
+            if follower.has(event.path):
+                follower.take(event.path)
         near = self._shown.get(event.path, {})
         above = self._shown.get(parent_path(event.path), {}) if event.path != "/" else {}
         for stream in {**near, **above}:
@@ -256,7 +299,8 @@ class Watched:
             del self._busy[key]
         wanted: set[_Key] = set()
         # Shorter ones first: what is below them needs none of its own.
-        for path in sorted(self._shown, key=len):
+        roots = {one.root for one in self._followers}
+        for path in sorted(self._shown.keys() | roots, key=len):
             if any((above, True) in wanted for above in _above(path)):
                 continue
             for key in ((path, True), (path, False)):
@@ -289,6 +333,10 @@ class Watched:
                 client.forget_watcher(self._watches.pop(key))
             for stream in streams:
                 self._tell_how(stream)
+            for follower in self._followers:
+                was_watched, follower.is_watched = follower.is_watched, self._covers(follower.root)
+                if not was_watched:
+                    follower.lose()
 
     async def _set(self, client: Client, key: _Key) -> None:
         watch = _Watch(self, *key)
@@ -309,10 +357,10 @@ class Watched:
             stream.tell("resync", {})
 
     def _has_watches(self, stream: Stream) -> bool:
-        return all(
-            any((one, True) in self._watches for one in (path, *_above(path)))
-            for path in stream.paths
-        )
+        return all(map(self._covers, stream.paths))
+
+    def _covers(self, path: str) -> bool:
+        return any((one, True) in self._watches for one in (path, *_above(path)))
 
     def _tell_recent(self, stream: Stream) -> None:
         since = time.monotonic() - _RECENT_SECONDS

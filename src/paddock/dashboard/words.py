@@ -57,12 +57,15 @@ class Words:
 
     async def _look(self, host: Host) -> Figures:
         figures = await look(host, self.tls, _LIMIT_S)
-        if figures.problem is None and not figures.has_details:
-            if self.data is not None:
-                figures.take_details(lines_of(await self.say(host, "mntr") or ""))
-            told = None if figures.has_details else await self.command(host, "monitor")
-            if told is not None:
-                figures.take_details({f"zk_{name}": str(value) for name, value in told.items()})
+        if figures.problem is not None or figures.has_details:
+            return figures
+        found: dict[str, str] = {}
+        if self.data is not None:
+            found = lines_of(await self.say(host, "mntr") or "")
+        if not found:
+            told = await self.command(host, "monitor") or {}
+            found = {f"zk_{name}": str(value) for name, value in told.items()}
+        figures.take_details(found)
         return figures
 
 

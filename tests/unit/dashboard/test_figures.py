@@ -158,6 +158,12 @@ def test_a_lock_that_others_wait_for_is_told_after_an_hour() -> None:
     assert (held["what"], held["link"]) == ("/locks/a is held for 1.5 h.", "/locks/a")
 
 
+def test_a_deadlock_is_bad() -> None:
+    [problem] = found(recipes=[{"deadlocks": [["0x1", "0x2"]]}])
+    assert problem["severity"] == "bad"
+    assert problem["what"] == "2 sessions wait for each other: 0x1, 0x2."
+
+
 def test_what_to_set_is_said() -> None:
     assert "4lw.commands.whitelist=srvr,mntr " in whitelist("mntr")
     assert figures.LOOK_SECONDS < figures.IDLE_SECONDS

@@ -178,8 +178,9 @@ async def _serve(service: ServiceOptions, page: Page, options: dict[str, Any]) -
             return f"{page.scheme}://{near}:{port}/login?token={made.door.new_token()}"
 
         def stop() -> None:
-            # Streams would be waited for.
+            # Streams would be waited for. A browser that does not hang up is nothing to tell of.
             made.close_streams()
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
             server.should_exit = True
 
         made.on_enter = lambda: _print(f"A browser has come in. The next link is\n    {link()}")
