@@ -204,7 +204,7 @@ class Dashboard:
         if not self._options.place.has_states:
             lacking.append(
                 {
-                    "what": "The past: states, and what changed between two moments.",
+                    "what": "The history: states of the past, and what changed.",
                     "why": "No history is named.",
                     "how": NO_HISTORY,
                 }
