@@ -6,7 +6,8 @@
 `api` stands on client and passes it what comes from outside, such as randomness.
 `layouts`, the names that recipes give their nodes, stands beside errors. `dashboard` is a client.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
-what servers and Apache's have written. `cli` is on top of all. Client and server never import each
+what servers and Apache's have written. `dashboard` is a client that a page asks, and `monitor` asks
+servers for their metrics. `cli` is on top of all. Client and server never import each
 other, and nothing imports `testing`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
@@ -48,7 +49,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
-    "cli": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "sync", "api", "_loops"},
+    # Four-letter words, asked.
+    "monitor": {"errors", "protocol", "client"},
+    # A client of a service, with a page.
+    "dashboard": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "api", "monitor"},
+    "cli": _BELOW_SERVER
+    | _BELOW_SYNC
+    | {"server", "upgrade", "history", "sync", "api", "monitor", "dashboard", "_loops"},
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},

@@ -25,6 +25,7 @@ _SECTIONS = {
         "serve": ("commands.serve:serve", "Run a server."),
         "cluster": ("commands.cluster:cluster", "Run several servers as one service."),
         "status": ("commands.status:command", "Show how servers are, live."),
+        "dashboard": ("commands.dashboard:dashboard", "Show a service in a browser."),
         "bench": ("commands.bench:command", "Measure how fast a service is."),
         "backup": (
             "commands.backup:backup",

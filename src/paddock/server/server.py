@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from paddock import __version__
@@ -99,6 +99,8 @@ class Server:
         self._audit: AuditLog | None = None
         self._journal = Journal()
         self._core: Core | None = None
+        # What it says of itself; None before it is started.
+        self._words: FourLetterWords | None = None
         self._snapshotter: Snapshotter | None = None
         self._past_changes: HistoryPages | None = None
         self._reaper: Reaper | None = None
@@ -148,6 +150,10 @@ class Server:
         if self._snapshotter is None:
             raise LogError("a server in memory takes no snapshots")
         return await self._snapshotter.take_now()
+
+    def say(self, word: str) -> Iterator[bytes] | None:
+        """Return the answer to a four-letter word, in pieces; None if there is none."""
+        return None if self._words is None else self._words.say(word)
 
     def status(self) -> dict[str, int]:
         """Return how far the state is.
@@ -277,7 +283,8 @@ class Server:
             load_seconds=load_seconds,
             replayed_entries=restored.replay.entries,
         )
-        core.words = FourLetterWords(metrics).answer
+        self._words = FourLetterWords(metrics)
+        core.words = self._words.answer
         self._health = health = Health(core)
         await self._start_admin(metrics, health)
         core.tracker.start()

@@ -26,7 +26,12 @@ from paddock import __version__
 from paddock.errors import PaddockError
 from paddock.log.file.disk import Disk
 from paddock.log.interface import LogError, TrimmedError
-from paddock.server.admin.control_socket import ControlError, ControlSocket, Message
+from paddock.server.admin.control_socket import (
+    WORD_BYTES_MAX,
+    ControlError,
+    ControlSocket,
+    Message,
+)
 from paddock.server.admin.rate_limits import AdminLimits
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.server import Server
@@ -186,11 +191,27 @@ class Supervisor:
             raise ControlError("it is busy exchanging its data")
         if command == "status":
             return {"pid": os.getpid(), "version": __version__, **self._running().status()}
+        if command == "word":
+            return {"text": await self._said(request.get("word"))}
         if command == "snapshot":
             return {"index": await self._running().take_snapshot()}
         if command == "restore":
             return await self._restore(request.get("staged"))
         raise ControlError(f"there is no command {command!r:.40}")
+
+    async def _said(self, word: object) -> str:
+        """Return what a four-letter word says, up to a size."""
+        pieces = self._running().say(word) if isinstance(word, str) else None
+        if pieces is None:
+            raise ControlError(f"there is no word {word!r:.40}")
+        said = bytearray()
+        for piece in pieces:
+            said += piece
+            if len(said) >= WORD_BYTES_MAX:
+                break
+            # Each piece takes little time, and others come between.
+            await asyncio.sleep(0)
+        return said[:WORD_BYTES_MAX].decode("utf-8", "replace")
 
     async def _restore(self, staged: object) -> Message:
         folder = self._config.data_directory

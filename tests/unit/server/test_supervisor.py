@@ -11,7 +11,7 @@ import pytest
 
 import paddock.server.supervisor as supervisor_module
 from paddock.log.file.disk import Disk
-from paddock.server.admin.control_socket import RefusedError, ask
+from paddock.server.admin.control_socket import Message, RefusedError, ask
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
@@ -110,3 +110,28 @@ def test_nothing_of_a_restore_goes_on_behind_the_end(
 
 async def waits_for_ever() -> None:
     await asyncio.Event().wait()
+
+
+def test_the_owner_of_the_folder_is_told_words_that_are_on_no_whitelist(tmp_path: Path) -> None:
+    async def main() -> None:
+        def make_server(config: ServerConfig) -> Server:
+            return Server(config, wall_clock_ms=lambda: 0, random_bytes=os.urandom)
+
+        def told(word: object) -> Message:
+            return ask(tmp_path, {"command": "word", "word": word}, DEADLINE_S, limit=1 << 20)
+
+        supervisor = Supervisor(
+            ServerConfig(port=0, data_directory=tmp_path), make_server, lambda: 0
+        )
+        await supervisor.start()
+        loop = asyncio.get_running_loop()
+        said = await loop.run_in_executor(None, told, "mntr")
+        assert "zk_global_sessions\t0\n" in said["text"]
+        for wrong in ("srst", "nope", 5):
+            with pytest.raises(RefusedError, match="there is no word"):
+                await loop.run_in_executor(None, told, wrong)
+        stop = asyncio.Event()
+        stop.set()
+        await supervisor.serve_until(stop)
+
+    asyncio.run(main())

@@ -15,9 +15,9 @@ import click
 from paddock import __version__
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.tally import BUSY, Measurement
-from paddock.cli.monitor import Figures
 from paddock.cli.output import counted, print_json, size_text
 from paddock.cli.version import build
+from paddock.monitor import Figures
 
 _TITLES: Final = (
     *("operation", "clients", "window", "ops/s", "p50 ms", "p99 ms", "max ms", "CPU", "errors"),

@@ -14,13 +14,13 @@ from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.report import Report
 from paddock.cli.bench.site import Site, furnished
 from paddock.cli.bench.tally import Measurement, Tally
-from paddock.cli.monitor import build_of, look
 from paddock.cli.output import CannotBeDone
 from paddock.cli.service import ServiceOptions
 from paddock.client.client import Client
 from paddock.client.session.hosts import parse_hosts
 from paddock.client.states import SessionState
 from paddock.errors import ConnectionLostError
+from paddock.monitor import build_of, look
 
 _LOOK_S: Final = 2.0
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from paddock.cli.cluster.log_options import SharedLogOptions
-from paddock.cli.monitor import mntr_of
 from paddock.cli.output import CannotBeDone, counted, duration_text, size_text
 from paddock.client.session.hosts import parse_hosts
 from paddock.errors import PaddockError
@@ -25,6 +24,7 @@ from paddock.log.etcd.manifest import Manifest, read_manifest
 from paddock.log.etcd.service import find_service, service_path
 from paddock.log.etcd.store import Status, Store
 from paddock.log.interface import LogError
+from paddock.monitor import mntr_of
 from paddock.state.machine import StateMachine
 from paddock.storage.cluster.shared_state import load_service
 

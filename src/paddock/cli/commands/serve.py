@@ -18,14 +18,14 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from paddock import __version__
-from paddock.cli.arguments import PATH
+from paddock.cli.arguments import PATH, WholeNumber
 from paddock.cli.output import CannotBeDone, one_line, own_command
 from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.config.settings import SETTINGS
@@ -86,7 +86,14 @@ class _Serve(click.Command):
     help="A zoo.cfg. Options and variables beat what it says.",
 )
 @click.option("--memory", is_flag=True, help="Keep everything in memory, nothing on disk.")
-def serve(config: Path | None, memory: bool, **given: object) -> None:
+@click.option(
+    "--dashboard",
+    metavar="PORT",
+    envvar="PADDOCK_DASHBOARD",
+    type=WholeNumber(min=0, max=65_535),
+    help="Show it in browsers as well, at this port of 127.0.0.1: see `paddock dashboard`.",
+)
+def serve(config: Path | None, memory: bool, dashboard: int | None, **given: object) -> None:
     """Run a server. Ctrl-C or SIGTERM stops it; nothing that was acknowledged is lost.
 
     Each option but --memory may be given by an environment variable too (--tick-time-ms by
@@ -104,8 +111,16 @@ def serve(config: Path | None, memory: bool, **given: object) -> None:
         settings, warnings = read()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+    if dashboard is not None:
+        from paddock.cli.dashboard_process import check_installed
+
+        check_installed()
+        if settings.port is None:
+            raise click.UsageError(
+                "--dashboard needs a port without TLS; with TLS, start `paddock dashboard` beside"
+            )
     # Options and variables stay what they are.
-    _run(settings, warnings, None if config is None else lambda: read()[0])
+    _run(settings, warnings, None if config is None else lambda: read()[0], dashboard)
 
 
 def _given_options(given: dict[str, object]) -> dict[str, str]:
@@ -154,7 +169,10 @@ def _without_dots(path: Path | None) -> Path | None:
 
 
 def _run(
-    config: ServerConfig, warnings: list[str], read_again: Callable[[], ServerConfig] | None
+    config: ServerConfig,
+    warnings: list[str],
+    read_again: Callable[[], ServerConfig] | None,
+    dashboard: int | None,
 ) -> None:
     # Imported now, not above: `--help` needs none of it.
     from paddock._loops import run
@@ -164,7 +182,7 @@ def _run(
     _tune_interpreter()
     with one_line():
         try:
-            run(_serve_until_signal(config, warnings, read_again))
+            run(_serve_until_signal(config, warnings, read_again, dashboard))
         except ConfigError as error:
             # A file that TLS needs, say: it is read only now.
             raise click.UsageError(str(error)) from None
@@ -176,7 +194,10 @@ def _run(
 
 
 async def _serve_until_signal(
-    config: ServerConfig, warnings: list[str], read_again: Callable[[], ServerConfig] | None
+    config: ServerConfig,
+    warnings: list[str],
+    read_again: Callable[[], ServerConfig] | None,
+    dashboard: int | None,
 ) -> None:
     from paddock.cli.lifetime import Lifetime, Notifier
     from paddock.server.admin.log_handler import LogHandler
@@ -231,8 +252,27 @@ async def _serve_until_signal(
     host, port = supervisor.address
     lifetime.ready(f"Serving on {host}:{port}")
     _announce(config, host, port, supervisor.secure_address)
-    await supervisor.serve_until(lifetime.stop)
+    async with _shown(dashboard, _near(host, port), config.data_directory, lifetime.stop):
+        await supervisor.serve_until(lifetime.stop)
     lifetime.over()
+
+
+@contextlib.asynccontextmanager
+async def _shown(
+    port: int | None, hosts: str, data: Path | None, stop: asyncio.Event
+) -> AsyncIterator[None]:
+    """Have a dashboard in this scope until we are told to stop, if there is a port for it."""
+    if port is None:
+        yield
+        return
+    from paddock.cli.dashboard_process import DashboardProcess
+
+    process = DashboardProcess(hosts, port, data)
+    await process.start(stop)
+    try:
+        yield
+    finally:
+        await process.stop()
 
 
 async def _start(supervisor: Supervisor, stop: asyncio.Event) -> bool:
@@ -270,10 +310,15 @@ def _take_note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     loop.default_exception_handler(context)
 
 
-def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
+def _near(host: str, port: int) -> str:
+    """Return where clients on this machine find the server."""
     # What listens everywhere is reached through the loopback.
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    bracketed = f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
+    return f"[{near}]:{port}" if ":" in near else f"{near}:{port}"
+
+
+def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int] | None) -> None:
+    bracketed = _near(host, port)
     if config.shared_log is not None:
         where = f"Its log is {config.shared_log}"
         if config.data_directory is not None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from paddock.cli.arguments import NumberRange, default_option
-from paddock.cli.monitor import Figures, look
 from paddock.cli.output import duration_text, print_json, size_text
 from paddock.cli.service import ServiceOptions, run, service_options
 from paddock.client.session.hosts import Host, parse_hosts
+from paddock.monitor import Figures, look
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,13 +15,9 @@ from paddock.cli.past.place import Place
 from paddock.client.client import Client
 from paddock.history.moment import Moment
 from paddock.history.past import state_at
-from paddock.protocol.acl import digest_id
-from paddock.server.config.config import ServerConfig
-from paddock.server.server import Server
+from paddock.server.past_server import past_server
 from paddock.state.machine import StateMachine
 
-# Who reads it. The password is another one each time.
-_USER = "super"
 # Nothing is answered while the process is paused, say; then there is no hurry either.
 _SESSION_SECONDS = 60.0
 
@@ -34,12 +30,8 @@ async def past_service(place: Place, moment: Moment) -> AsyncIterator[Client]:
         return state_at(place.open(), moment).machine()
 
     machine = await asyncio.get_running_loop().run_in_executor(None, load)
-    credentials = f"{_USER}:{secrets.token_hex(16)}"
-    server = Server(
-        ServerConfig(port=0, super_digest=digest_id(credentials)),
-        wall_clock_ms=lambda: time.time_ns() // 1_000_000,
-        random_bytes=secrets.token_bytes,
-        past=machine,
+    server, credentials = past_server(
+        machine, lambda: time.time_ns() // 1_000_000, secrets.token_bytes
     )
     await server.start()
     try:

@@ -5,6 +5,8 @@ of JSON, and so is its answer:
 
     {"command": "snapshot"}
     {"ok": true, "index": 812}
+    {"command": "word", "word": "mntr"}
+    {"ok": true, "text": "zk_version…"}
 
 The length of a line, the time in which it must arrive and the number of connections are limited.
 The name of a socket must be shorter than the path of a data folder may be, so a long one goes
@@ -31,6 +33,8 @@ logger: Final = logging.getLogger(__name__)
 
 _NAME: Final = "control"
 LINE_BYTES_MAX: Final = 4096
+# Of what a four-letter word says; each of its bytes may be six in JSON.
+WORD_BYTES_MAX: Final = 1 << 20
 LINE_TIMEOUT: Final = 5.0
 CONNECTIONS_MAX: Final = 8
 # The size of sockaddr_un on all systems, with its final zero.
@@ -122,9 +126,10 @@ class ControlSocket:
             return {"ok": False, "error": "it failed unexpectedly; the server's log says how"}
 
 
-def ask(folder: Path, request: Message, timeout: float) -> Message:
+def ask(folder: Path, request: Message, timeout: float, *, limit: int = LINE_BYTES_MAX) -> Message:
     """Send a request to the server that uses a data folder, and return its answer. Blocks.
 
+    The answer has at most `limit` bytes.
     Raises ControlError if there is no answer in time, RefusedError if it is a refusal.
     """
     try:
@@ -133,7 +138,7 @@ def ask(folder: Path, request: Message, timeout: float) -> Message:
             connection.connect(name)
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as answers:
-                reply = json.loads(answers.readline(LINE_BYTES_MAX))
+                reply = json.loads(answers.readline(limit))
     except (OSError, ValueError) as error:
         raise ControlError(
             f"{folder}: the server does not answer: {getattr(error, 'strerror', None) or error}"

@@ -31,6 +31,7 @@ _UINT64: Final = (1 << 64) - 1
 _VERSION_LINE: Final = f"Zookeeper version: {VERSION}\n"
 # Words that do not depend on whether sessions are served.
 _ALWAYS_ANSWERED: Final = frozenset({"envi", "gtmk", "stmk"})
+_CHANGING: Final = frozenset({"crst", "srst", "stmk"})
 
 
 class FourLetterWords:
@@ -76,6 +77,17 @@ class FourLetterWords:
         if name == "stmk":
             self._metrics.trace_mask = int.from_bytes(word[4:12], "big", signed=True)
         return in_pieces(found())
+
+    def say(self, name: str) -> Iterator[bytes] | None:
+        """Return the answer to a word for the owner of the server, who need not be on a whitelist.
+
+        None if there is no such word, or it changes something.
+        """
+        found = None if name in _CHANGING else self._words.get(name)
+        if found is None:
+            return None
+        is_answered = self._service.is_serving() or name in _ALWAYS_ANSWERED
+        return in_pieces(found() if is_answered else [f"{NOT_SERVING}\n"])
 
     def _stat(self) -> Iterator[str]:
         return chain(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from paddock.cli.bench.plan import Cell, Plan
 from paddock.cli.bench.report import closing, joined, opening, row
 from paddock.cli.bench.tally import Measurement
-from paddock.cli.monitor import Figures
 from paddock.cli.version import build
+from paddock.monitor import Figures
 
 FAST = Measurement(Cell("get", 4, 100), 0.5, 125_000, 0, None, 1.2345, 99.5, 123.456, 0.987)
 SLOW = Measurement(Cell("lock", 1), 0.5, 1, 0, None, 400.0, 400.0, 400.0, 0.01)

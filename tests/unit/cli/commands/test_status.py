@@ -1,7 +1,7 @@
 """How figures look: as lines, as rows that fit, as bars."""
 
 from paddock.cli.commands.status import Histories, card_lines, plain, table_rows
-from paddock.cli.monitor import Figures
+from paddock.monitor import Figures
 
 ONE = Figures(
     "one:2181",

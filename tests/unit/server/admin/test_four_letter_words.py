@@ -226,3 +226,23 @@ def test_a_session_is_dumped_with_the_time_at_which_it_would_expire() -> None:
         assert re.search(r":16:47 \S+ 1970:\n\t0x", text), text
 
     run(scenario)
+
+
+def test_the_owner_is_told_every_word_that_only_reads() -> None:
+    async def scenario() -> None:
+        made = Harness(four_letter_words=frozenset())
+        metrics = Metrics(made.service, None, 2181, asyncio.get_running_loop().time)
+        words = FourLetterWords(metrics)
+
+        def said(word: str) -> str:
+            pieces = words.say(word)
+            assert pieces is not None
+            return b"".join(pieces).decode()
+
+        assert said("ruok") == "imok"
+        assert "zk_global_sessions\t" in said("mntr")
+        assert said("dump").startswith("SessionTracker dump:")
+        for word in ("crst", "srst", "stmk", "nope", ""):
+            assert words.say(word) is None
+
+    run(scenario)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import re
 import ssl
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -77,12 +78,25 @@ class Figures:
     build: str | None = None
     # By a clock that only goes forward.
     asked_at: float = 0.0
+    # Everything that `mntr` says, by name.
+    details: dict[str, str] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         fields = asdict(self)
-        del fields["asked_at"], fields["build"]
+        del fields["asked_at"], fields["build"], fields["details"]
         return fields
+
+    def take_details(self, found: dict[str, str]) -> None:
+        """Take what `mntr` says, by name; it may say nothing."""
+        self.has_details = "zk_server_state" in found
+        if not self.has_details:
+            return
+        self.details = found
+        for name, key in _IN_MNTR.items():
+            setattr(self, name, _number(int, found.get(key)))
+        uptime_ms = _number(float, found.get("zk_uptime"))
+        self.uptime_s = None if uptime_ms is None else uptime_ms / 1000
 
     def compare(self, before: Figures | None) -> None:
         """Find out how many requests came in each second since we looked before."""
@@ -111,24 +125,28 @@ async def look(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> Figure
     except ValueError as error:
         figures.problem = str(error)
     else:
-        found = dict(line.split("\t", 1) for line in details.splitlines() if "\t" in line)
-        figures.has_details = "zk_server_state" in found
-        if figures.has_details:
-            for name, key in _IN_MNTR.items():
-                setattr(figures, name, _number(int, found.get(key)))
-            uptime_ms = _number(float, found.get("zk_uptime"))
-            figures.uptime_s = None if uptime_ms is None else uptime_ms / 1000
+        figures.take_details(lines_of(details))
     return figures
+
+
+async def word_of(host: Host, word: str, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
+    """Return what a server says to a word; None if it does not answer, or not this word."""
+    try:
+        async with asyncio.timeout(limit_s):
+            said = await _ask(host, word, tls)
+    except OSError:
+        return None
+    return None if _REFUSED in said or _NOT_SERVING in said else said
+
+
+def lines_of(said: str) -> dict[str, str]:
+    """Return the lines of `mntr` by name."""
+    return dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
 
 
 async def mntr_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> dict[str, str]:
     """Return what `mntr` says, by name; nothing if the server does not answer it."""
-    try:
-        async with asyncio.timeout(limit_s):
-            said = await _ask(host, "mntr", tls)
-    except OSError:
-        return {}
-    return dict(line.split("\t", 1) for line in said.splitlines() if "\t" in line)
+    return lines_of(await word_of(host, "mntr", tls, limit_s) or "")
 
 
 async def build_of(host: Host, tls: ssl.SSLContext | None, limit_s: float) -> str | None:
@@ -190,6 +208,7 @@ def _reason(error: OSError, has_tls: bool) -> str:
 
 def _number(kind: type[_T], said: str | None) -> _T | None:
     try:
-        return None if said is None else kind(said)
+        number = None if said is None else kind(said)
     except ValueError:
         return None
+    return number if number is None or math.isfinite(number) else None

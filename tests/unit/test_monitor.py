@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from paddock.cli.monitor import Figures, look
 from paddock.client.session.hosts import Host
+from paddock.monitor import Figures, look
 
 SRVR = """\
 Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC
