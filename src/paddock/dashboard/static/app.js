@@ -70,8 +70,8 @@ function drawAbout() {
   fill(byId("service"), el("bdi", { title: visible(service, 400) }, visible(service, 60)), el("span.kind", null, isPaddock ? `Paddock ${visible(version ?? "", 30)}` : `ZooKeeper ${visible(version ?? "", 30)}`));
   const names = identity?.names ?? [];
   const button = byId("identity");
-  setText(button, identity?.is_super ? "Superuser" : names.length ? visible(names[0], 24) : "Nobody");
-  button.setAttribute("aria-label", `Identity: ${identity?.is_super ? "superuser" : names.map((name) => visible(name, 60)).join(", ") || "nobody in particular"}. Change it`);
+  setText(button, identity?.is_super ? "Superuser" : names.length ? visible(names[0], 24) : "Log in");
+  button.title = `To the service you are ${identity?.is_super ? "its superuser" : names.map((name) => visible(name, 60)).join(", ") || "nobody in particular"}.`;
 }
 
 /** Show what is away, and take it back when it is there again. */
@@ -91,7 +91,7 @@ function refuseStranger() {
   current?.hide();
   fill(
     main,
-    el("div.empty", { role: "alert" }, el("h2", null, "This page is no longer logged in"), el("p", null, "A login lasts a day, and ends when the dashboard is started again. Use the link that it has printed at its start, or start it again: "), el("pre", null, "paddock dashboard")),
+    el("div.empty", { role: "alert" }, el("p.empty-title", null, "This page is no longer logged in"), el("p", null, "A login lasts a day, and ends when the dashboard is started again. Use the link that it has printed at its start, or start it again: "), el("pre", null, "paddock dashboard")),
   );
 }
 
@@ -113,7 +113,7 @@ async function readAbout() {
   } catch (error) {
     if (error.status === undefined) throw error;
     if (error.status === 401) return;
-    fill(main, el("div.empty", { role: "alert" }, el("h2", null, "The dashboard cannot be shown"), el("p", null, error.message), el("button.plain", { type: "button", onclick: readAbout }, "Try again")));
+    fill(main, el("div.empty", { role: "alert" }, el("p.empty-title", null, "The dashboard cannot be shown"), el("p", null, error.message), el("button.plain", { type: "button", onclick: readAbout }, "Try again")));
     return;
   }
   drawNavigation();

@@ -59,11 +59,11 @@ export function createChart(title) {
     fill(drawing, shapes);
     const name = lines[0]?.name ?? "";
     setText(top, times.length ? byName(name, ceiling) : "");
-    setText(from, times.length ? `${duration(end - start)} ago` : "no figures yet");
-    const said = lines.map((line) => `${line.label ? `${line.label} ` : ""}${byName(line.name, at(line, chosen))}`).join(", ");
+    setText(from, times.length ? `${span(end - start)} ago` : "no figures yet");
+    const said = lines.map((line) => `${line.label ? `${line.label}: ` : ""}${byName(line.name, at(line, chosen))}`).join(" · ");
     setText(value, chosen >= 0 ? `${said} at ${shortTime(times[chosen])}` : said);
     fill(legend, lines.length > 1 && lines.map((line, index) => el(`span.key.key-${index}`, null, line.label)));
-    picture.setAttribute("aria-label", times.length ? `${title}: now ${said}, at most ${byName(name, ceiling)} in the last ${duration(end - start)}` : `${title}: no figures yet`);
+    picture.setAttribute("aria-label", times.length ? `${title}: now ${said}, at most ${byName(name, ceiling)} in the last ${span(end - start)}` : `${title}: no figures yet`);
     if (details.open) drawTable();
   }
 
@@ -146,6 +146,11 @@ function area(points, x, y) {
   const known = points.filter(([, amount]) => amount !== null && amount !== undefined);
   if (known.length < 2 || known.some(([time], index) => index > 0 && time - known[index - 1][0] > HOLE_MS)) return "";
   return `${path(known, x, y)}L${x(known.at(-1)[0]).toFixed(1)} ${HEIGHT - 2}L${x(known[0][0]).toFixed(1)} ${HEIGHT - 2}Z`;
+}
+
+/** Return how long a chart goes back, in whole minutes. */
+function span(ms) {
+  return duration(ms < 120_000 ? ms : Math.round(ms / 60_000) * 60_000);
 }
 
 function niceCeiling(most) {

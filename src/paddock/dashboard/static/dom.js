@@ -74,8 +74,8 @@ function set(element, properties) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (AS_PROPERTY.has(name)) element[name] = value;
     else if (!AS_ATTRIBUTE.test(name)) throw new Error(`no attribute of ours: ${name}`);
+    else if (name.startsWith("aria-")) element.setAttribute(name, String(value));
     else if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
-    else if (name.startsWith("aria-")) element.setAttribute(name, "false");
   }
 }
 

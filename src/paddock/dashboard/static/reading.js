@@ -53,7 +53,7 @@ export function createReading({ content, load, draw, what, lines = 6 }) {
     }
     notice.hidden = content.hidden = true;
     failure.hidden = false;
-    fill(failure, el("h3", null, `${what} cannot be shown`), el("p", null, error.message), again);
+    fill(failure, el("p.empty-title", null, `${what} cannot be shown`), el("p", null, error.message), again);
   }
 
   return {

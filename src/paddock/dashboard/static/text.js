@@ -10,20 +10,23 @@ import { el } from "./dom.js";
 import { bytes } from "./units.js";
 
 const NAME_LIMIT = 160;
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]|\p{Cs}/gu;
-const INVISIBLE_BUT_LINES = new RegExp(`(?![\\n\\t])(?:${INVISIBLE.source})`, "gu");
+const HIDDEN = "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}";
+// In a name a space that is not the plain one deceives, and one at an end is not seen.
+const IN_NAMES = new RegExp(`^ | $|[${HIDDEN}\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]|\\p{Cs}`, "gu");
+const IN_LINES = new RegExp(`(?![\\n\\t])(?:[${HIDDEN}]|\\p{Cs})`, "gu");
+const ESCAPES = { "\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", " ": "\u00b7" };
 
 /** Return a text with signs in place of what cannot be seen, for titles and for screen readers. */
 export function visible(text, limit = NAME_LIMIT) {
   const whole = String(text);
-  const shown = cut(whole, limit).replace(INVISIBLE, sign);
+  const shown = cut(whole, limit).replace(IN_NAMES, sign);
   return shown.length && whole.length > limit ? `${shown}… (${bytes(utf8Length(whole))} in all)` : shown;
 }
 
-/** Return a name or a path as an element. */
-export function shownName(text, limit = NAME_LIMIT) {
+/** Return a name or a path as an element. One that is longer than `limit` is cut to `cutTo`. */
+export function shownName(text, limit = NAME_LIMIT, cutTo = limit) {
   const whole = String(text);
-  const name = el("bdi.name", null, signs(cut(whole, limit), INVISIBLE));
+  const name = el("bdi.name", null, signs(cut(whole, whole.length > limit ? cutTo : limit), IN_NAMES));
   if (whole.length > limit) {
     name.append(el("span.cut", null, `… ${bytes(utf8Length(whole))} in all`));
     name.title = visible(whole, 400);
@@ -33,7 +36,7 @@ export function shownName(text, limit = NAME_LIMIT) {
 
 /** Return data as text, line breaks kept, in pieces for an element that keeps white space. */
 export function shownLines(text) {
-  return signs(text.replaceAll("\r\n", "\n"), INVISIBLE_BUT_LINES);
+  return signs(text.replaceAll("\r\n", "\n"), IN_LINES);
 }
 
 /** Return how many bytes a text has in UTF-8, without making them for a long one. */
@@ -77,9 +80,8 @@ function signs(text, pattern) {
 
 function sign(character) {
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
-  return `[${codePoint(character)}]`;
+  if (ESCAPES[character]) return ESCAPES[character];
+  return code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : `[${codePoint(character)}]`;
 }
 
 function codePoint(character) {

@@ -9,8 +9,8 @@
  */
 
 import { el, fill, flash, reconcile, setText } from "./dom.js";
-import { shownName, visible } from "./text.js";
-import { bytes, count, number } from "./units.js";
+import { shownName } from "./text.js";
+import { bytes, number } from "./units.js";
 
 export const ROW_HEIGHT = 30;
 const EXTRA_ROWS = 8;
@@ -62,7 +62,7 @@ export function createTreeList(model, handlers) {
     row.node = node;
     row.append(
       el("span.toggle", { "aria-hidden": "true", onclick: (event) => (event.stopPropagation(), toggle(node)) }),
-      el("span.tree-name", null, shownName(node.name)),
+      el("span.tree-name", null, shownName(node.name, 200, 24)),
       el("span.tree-kind"),
       el("span.tree-count"),
       el("span.tree-size"),
@@ -88,11 +88,9 @@ export function createTreeList(model, handlers) {
     else row.removeAttribute("aria-expanded");
     row.setAttribute("aria-selected", node === selected);
     row.classList.toggle("active", node === active);
-    row.setAttribute("aria-label", said(node));
     setText(kind, KIND_SIGNS[node.kind] ?? "");
-    setText(children, node.stat?.num_children ? number(node.stat.num_children) : "");
-    children.title = count(node.stat?.num_children ?? 0, "child", "children");
-    setText(size, node.stat?.data_length ? bytes(node.stat.data_length) : "");
+    setAmount(children, node.stat?.num_children, number, " children");
+    setAmount(size, node.stat?.data_length, bytes, " of data");
     if (node.hasFlash) {
       node.hasFlash = false;
       flash(row);
@@ -187,10 +185,9 @@ export function createTreeList(model, handlers) {
   };
 }
 
-function said(node) {
-  const parts = [visible(node.name)];
-  if (KIND_SIGNS[node.kind]) parts.push(KIND_SIGNS[node.kind]);
-  if (node.stat?.num_children) parts.push(count(node.stat.num_children, "child", "children"));
-  if (node.stat?.data_length) parts.push(`${bytes(node.stat.data_length)} of data`);
-  return parts.join(", ");
+/** Show a number, with words for those who do not see its column. */
+function setAmount(element, value, format, words) {
+  if (element.amount === value) return;
+  element.amount = value;
+  fill(element, value ? [" ", format(value), el("span.unseen", null, words)] : null);
 }

@@ -15,6 +15,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const NONE = "–";
+const NOUNS = { sessions: ["session"], watches: ["watch", "watches"], nodes: ["node"], connections: ["connection"] };
 
 let moment = null;
 
@@ -69,7 +70,8 @@ export function byName(name, value) {
   if (value === null || value === undefined) return NONE;
   if (name.endsWith("_ms")) return milliseconds(value);
   if (name.endsWith("_bytes")) return bytes(value);
-  return name.endsWith("_per_second") ? `${number(value)} /s` : number(value);
+  if (name.endsWith("_per_second")) return `${number(value)} /s`;
+  return NOUNS[name] ? count(value, ...NOUNS[name]) : number(value);
 }
 
 /** Return a time with its zone, exact to the millisecond. */

@@ -10,6 +10,11 @@ import { session, zxid } from "../words.js";
 
 const WORDS = { created: "created", deleted: "deleted", changed: "changed", acl: "rights changed" };
 
+/** Return what a kind of change is called. */
+export function kindWord(kind) {
+  return WORDS[kind] ?? visible(kind, 30);
+}
+
 /** Return a row of a list of changes. */
 export function changeRow(change, { isPathShown = true } = {}) {
   const { path, kind, time_ms: time, zxid: number, session: who, identities, version, before, after } = change;
@@ -21,7 +26,7 @@ export function changeRow(change, { isPathShown = true } = {}) {
     el(
       "summary",
       null,
-      el(`span.badge.${WORDS[kind] ? kind : "changed"}`, null, WORDS[kind] ?? visible(kind, 30)),
+      el(`span.badge.${WORDS[kind] ? kind : "changed"}`, null, kindWord(kind)),
       isPathShown ? shownName(path, 120) : el("span.change-data", null, shownName(summary(before, after), 60)),
       time ? ago(time) : el("span"),
     ),

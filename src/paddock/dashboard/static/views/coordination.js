@@ -49,7 +49,7 @@ export function createCoordination() {
   const more = el("button.plain", { type: "button", hidden: true, onclick: () => ((limit += SHOWN_AT_ONCE), drawRecipes()) });
   const none = el("div.empty", { hidden: true });
   const partial = el("p.hint");
-  const content = el("div", null, deadlocks, graphPart, el("div.filters", null, filterText, kinds), recipes, none, more, partial);
+  const content = el("div", null, deadlocks, graphPart, el("h2", null, "Locks, elections and the like"), el("div.filters", null, filterText, kinds), recipes, none, more, partial);
   const reading = createReading({ content, what: "Coordination", load: (signal) => get("coordination", {}, { signal }), draw });
   const element = el("div.view.coordination", null, el("h1", null, "Coordination"), reading.element);
   let answer = null;
@@ -119,7 +119,7 @@ export function createCoordination() {
       none,
       answer.recipes.length
         ? el("p", null, "Nothing here fits the filter.")
-        : [el("h3", null, "Nothing is coordinated here"), el("p", null, "Locks, elections, queues, barriers, services and groups are recognised by the names of their nodes, as Paddock, kazoo and Curator write them. There are none now, or you may not read them.")],
+        : [el("p.empty-title", null, "Nothing is coordinated here"), el("p", null, "Locks, elections, queues, barriers, services and groups are recognised by the names of their nodes, as Paddock, kazoo and Curator write them. There are none now, or you may not read them.")],
     );
   }
 

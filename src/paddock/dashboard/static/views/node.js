@@ -20,6 +20,7 @@ export function createNodePanel({ onclose }) {
   const crumbs = el("nav.crumbs", { "aria-label": "Path" });
   const kind = el("span.badge");
   const heading = el("h2", { tabIndex: -1 });
+  const copyButton = el("button.quiet.copy", { type: "button", onclick: copy }, "Copy the path");
   const actions = el("div.actions");
   const data = createDataView(() => read(ALL_BYTES));
   const hidden = el("p.empty", { hidden: true });
@@ -48,9 +49,9 @@ export function createNodePanel({ onclose }) {
     load: (signal) => get("node", { path, bytes: wantedBytes }, { signal }),
     draw,
   });
-  const nothing = el("div.empty", null, el("h3", null, "No node is selected"), el("p", null, "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, "), el("p", null, el("kbd", null, "/"), " searches in names."));
+  const nothing = el("div.empty", null, el("p.empty-title", null, "No node is selected"), el("p", null, "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, "), el("p", null, el("kbd", null, "/"), " searches in names."));
   const back = el("button.quiet.back", { type: "button", onclick: onclose }, "‹ Tree");
-  const whole = el("div.node", { hidden: true }, el("div.node-head", null, back, crumbs, el("div.node-title", null, heading, kind)), reading.element);
+  const whole = el("div.node", { hidden: true }, el("div.node-head", null, back, crumbs, el("div.node-title", null, heading, kind, copyButton)), reading.element);
   const element = el("section.node-side", { "aria-label": "Node" }, nothing, whole);
 
   function read(amount = wantedBytes) {
@@ -99,7 +100,6 @@ export function createNodePanel({ onclose }) {
     const done = () => read();
     fill(
       actions,
-      el("button.quiet", { type: "button", onclick: (event) => copy(event.target) }, "Copy the path"),
       mayWrite && [
         found.data !== null && el("button.plain", { type: "button", onclick: () => openSet(found, done) }, "Set data…"),
         el("button.plain", { type: "button", onclick: () => openCreate(found, done) }, "Create a child…"),
@@ -109,10 +109,10 @@ export function createNodePanel({ onclose }) {
     );
   }
 
-  async function copy(button) {
+  async function copy() {
     await navigator.clipboard.writeText(path);
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy the path"), 2000);
+    copyButton.textContent = "Copied";
+    setTimeout(() => (copyButton.textContent = "Copy the path"), 2000);
   }
 
   return {

@@ -104,7 +104,7 @@ function problemRow({ severity, what, since_ms: since, link: target }) {
     el(`span.badge.${isBad ? "bad" : "warn"}`, null, isBad ? "Problem" : "Warning"),
     el("span.what", null, visible(what, 400)),
     since ? el("span.hint", null, "for ", sinceTime(since)) : el("span"),
-    target ? el("a", { href: targetLink(target) }, "Show") : null,
+    el("span.where", null, target ? el("a", { href: targetLink(target) }, "Show") : null),
   );
 }
 

@@ -8,7 +8,7 @@ import { moment, momentTime, shared } from "../state.js";
 import { createMomentSlider, goTo } from "../time_bar.js";
 import { ago, count, duration, exact, localInput, number, shortTime } from "../units.js";
 import { zxid } from "../words.js";
-import { changeRow } from "./changes.js";
+import { changeRow, kindWord } from "./changes.js";
 
 const HOUR_MS = 3_600_000;
 const ROWS_AT_ONCE = 100;
@@ -65,7 +65,7 @@ export function createTime() {
   function draw(answer) {
     rows = answer.changes;
     fill(changes);
-    const kinds = Object.entries(Object.groupBy?.(rows, ({ kind }) => kind) ?? {}).map(([kind, all]) => `${number(all.length)} ${kind}`);
+    const kinds = Object.entries(Object.groupBy?.(rows, ({ kind }) => kind) ?? {}).map(([kind, all]) => `${number(all.length)} ${kindWord(kind)}`);
     summary.textContent = rows.length ? `${count(rows.length, "node")} differ${rows.length === 1 ? "s" : ""}${kinds.length > 1 ? `: ${kinds.join(", ")}` : ""}.${answer.is_complete === false ? " There are more; choose moments closer together, or a path." : ""}` : "Nothing differs between these two moments.";
     drawMore();
   }
@@ -103,7 +103,7 @@ function withoutHistory() {
     "div.view.time",
     null,
     el("h1", null, "Time"),
-    el("div.empty", null, el("h3", null, "This service has no history that the dashboard can read"), el("p", null, lack ? `${lack.why ?? ""} ${lack.how ?? ""}` : "A Paddock server keeps the history of a day beside its data. Start the dashboard with the folder, or with the server's admin address, and this page has a slider over that day:"), el("pre", null, "paddock dashboard --server 127.0.0.1:2181 --data FOLDER")),
+    el("div.empty", null, el("p.empty-title", null, "This service has no history that the dashboard can read"), el("p", null, lack ? `${lack.why ?? ""} ${lack.how ?? ""}` : "A Paddock server keeps the history of a day beside its data. Start the dashboard with the folder, or with the server's admin address, and this page has a slider over that day:"), el("pre", null, "paddock dashboard --server 127.0.0.1:2181 --data FOLDER")),
   );
   return { element, show() {}, refresh() {}, hide() {} };
 }

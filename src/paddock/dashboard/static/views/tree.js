@@ -46,9 +46,10 @@ export function createTree() {
   });
   const panel = createNodePanel({ onclose: () => go("tree"), onwritten: () => {} });
   const search = createSearch({ onpick: (path) => go("tree", { path }), onleave: () => list.focus() });
-  const left = el("section.tree-side", { "aria-label": "Tree" }, search.element, problem, list.element);
+  const head = el("div.tree-head", { "aria-hidden": "true" }, el("span", null, "Name"), el("span", null, "Children"), el("span", null, "Data"));
+  const left = el("section.tree-side", { "aria-label": "Tree" }, search.element, problem, head, list.element);
   const element = el("div.view.tree-view", null, el("h1.unseen", null, "Tree"), left, panel.element);
-  search.onshow((isShown) => (list.element.hidden = isShown));
+  search.onshow((isShown) => (list.element.hidden = head.hidden = isShown));
 
   const stale = new Set();
   let changes = [];
