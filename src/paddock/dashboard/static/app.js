@@ -33,6 +33,7 @@ const main = byId("main");
 const made = new Map();
 let current = null;
 let progressTimer = 0;
+let wantsSearch = false;
 
 function drawNavigation() {
   fill(
@@ -63,6 +64,7 @@ function route() {
     anchor.href = link(anchor.dataset.view);
   }
   current.show(parameters);
+  focusSearch();
 }
 
 function drawAbout() {
@@ -139,12 +141,18 @@ async function readAbout() {
   startLive();
 }
 
+function focusSearch() {
+  if (wantsSearch) document.querySelector(".tree-view input[type=search]")?.focus();
+  wantsSearch = false;
+}
+
 function shortcut(event) {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest?.("input, textarea, select, [contenteditable], dialog")) return;
   event.preventDefault();
-  if (place().view !== "tree") go("tree");
-  requestAnimationFrame(() => document.querySelector("input[type=search]")?.focus());
+  wantsSearch = true;
+  if (place().view === "tree") focusSearch();
+  else go("tree");
 }
 
 start();

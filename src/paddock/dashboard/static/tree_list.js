@@ -88,7 +88,7 @@ export function createTreeList(model, handlers) {
     else row.removeAttribute("aria-expanded");
     row.setAttribute("aria-selected", node === selected);
     row.classList.toggle("active", node === active);
-    setText(kind, KIND_SIGNS[node.kind] ?? "");
+    setText(kind, KIND_SIGNS[node.kind] ? ` ${KIND_SIGNS[node.kind]}` : "");
     setAmount(children, node.stat?.num_children, number, " children");
     setAmount(size, node.stat?.data_length, bytes, " of data");
     if (node.hasFlash) {

@@ -38,7 +38,7 @@ export function openSet(node, done) {
     try {
       await post("set", { path: node.path, data: encodeText(input.value), version });
     } catch (error) {
-      if (error.status !== 409) throw error;
+      if (error.status !== 409 || error.body.current === undefined) throw error;
       showConflict(error);
       return false;
     }
@@ -126,7 +126,7 @@ export function openCreate(parent, done) {
 
 /** Delete a node and all below it, after a look at what would go. */
 export async function openDelete(node, done) {
-  const body = el("div", null, el("p", null, "Looking at what would go…"));
+  const body = el("div.dialog-body", null, el("p", null, "Looking at what would go…"));
   const dialog = openDialog({ title: "Delete", body, actions: [{ label: "Delete", kind: "danger", run: remove }] });
   const [button] = dialog.buttons;
   let plan = null;
@@ -179,7 +179,7 @@ export function openAcl(node, done) {
     body: [
       el("p", null, shownName(node.path, 300)),
       rows,
-      el("button.plain", { type: "button", onclick: () => add({ scheme: "digest", id: "", permissions: ["read"] }) }, "Add somebody"),
+      el("button.plain.start", { type: "button", onclick: () => add({ scheme: "digest", id: "", permissions: ["read"] }) }, "Add somebody"),
       el("p.hint", null, "Rights hold for this node alone, not for what is below it. Who takes “admin” from everybody can no longer change this."),
     ],
     actions: [

@@ -19,7 +19,8 @@ export function kindWord(kind) {
 export function changeRow(change, { isPathShown = true } = {}) {
   const { path, kind, time_ms: time, zxid: number, session: who, identities, version, before, after } = change;
   const body = el("div.change-body");
-  const isTold = Boolean(before?.data || after?.data);
+  const isHidden = Boolean(before?.hidden || after?.hidden);
+  const isTold = !isHidden && Boolean(before?.data || after?.data);
   const details = el(
     "details.change",
     { ontoggle: () => details.open && !body.hasChildNodes() && fill(body, tell(before, after)) },
@@ -41,7 +42,7 @@ export function changeRow(change, { isPathShown = true } = {}) {
     ),
     body,
   );
-  if (!isTold) fill(body, el("p.hint", null, kind === "acl" ? "Its data stayed the same." : "It had no data."));
+  if (!isTold) fill(body, el("p.hint", null, isHidden ? "You may not read its data." : kind === "acl" ? "Its data stayed the same." : "It had no data."));
   return details;
 }
 
@@ -50,6 +51,6 @@ function tell(before, after) {
 }
 
 function summary(before, after) {
-  const text = preview((after ?? before)?.data ?? "");
-  return text || "no data";
+  const shown = after ?? before;
+  return preview(shown?.data) || (shown?.hidden ? "data that you may not read" : "no data");
 }

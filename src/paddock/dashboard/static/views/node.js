@@ -49,7 +49,7 @@ export function createNodePanel({ onclose }) {
     load: (signal) => get("node", { path, bytes: wantedBytes }, { signal }),
     draw,
   });
-  const nothing = el("div.empty", null, el("p.empty-title", null, "No node is selected"), el("p", null, "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, "), el("p", null, el("kbd", null, "/"), " searches in names."));
+  const nothing = el("div.empty", null, el("p.empty-title", null, "No node is selected"), el("p", null, "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, ", el("kbd", null, "/"), " searches in names."));
   const back = el("button.quiet.back", { type: "button", onclick: onclose }, "‹ Tree");
   const whole = el("div.node", { hidden: true }, el("div.node-head", null, back, crumbs, el("div.node-title", null, heading, kind, copyButton)), reading.element);
   const element = el("section.node-side", { "aria-label": "Node" }, nothing, whole);

@@ -13,11 +13,13 @@ import { bytes, count, duration, milliseconds, number, since as sinceTime } from
 const HOUR_MS = 3_600_000;
 const CHARTS = [
   { title: "Requests", series: [["requests_per_second", ""]] },
-  { title: "Latency", series: [["latency_p99_ms", "99 %"], ["latency_p50_ms", "50 %"]] },
-  { title: "Sync to disk", series: [["sync_p99_ms", "99 %"], ["sync_p50_ms", "50 %"]] },
+  { title: "Latency", series: [["latency_p99_ms", "99 %"], ["latency_p50_ms", "50 %"], ["latency_avg_ms", "mean"]] },
+  { title: "Sync to disk", series: [["sync_p99_ms", "99 %"], ["sync_p50_ms", "50 %"], ["sync_avg_ms", "mean"]] },
   { title: "Sessions", series: [["sessions", ""]] },
   { title: "Watches", series: [["watches", ""]] },
   { title: "Nodes", series: [["nodes", ""]] },
+  { title: "Connections", series: [["connections", ""]] },
+  { title: "Data", series: [["data_bytes", ""]] },
 ];
 const COLUMNS = [
   { title: "Server", value: (one) => one.server, cell: (one) => shownName(one.server, 60) },
@@ -65,7 +67,7 @@ export function createOverview() {
     chartGrid.hidden = !isNow;
     noCharts.hidden = isNow;
     for (const { series: wanted, chart } of charts) {
-      const lines = wanted.filter(([name]) => series[name]?.length).map(([name, label]) => ({ name, label, points: series[name] }));
+      const lines = wanted.filter(([name]) => series[name]?.length).map(([name, label]) => ({ name, label, points: series[name] })).slice(0, 2);
       chart.element.hidden = !lines.length && Object.keys(series).length > 0;
       chart.update(lines);
     }

@@ -1,6 +1,7 @@
 /* Search in names, done by the server, a part of the tree at a time.
  *
- * The server looks at 20,000 nodes in one go and says where it stopped; a button goes on from there.
+ * The server looks at 20,000 nodes in one go and says where it stopped. The page asks on until it has
+ * found something worth a look; then a button goes on.
  */
 
 import { get } from "../api.js";
@@ -10,6 +11,9 @@ import { shownName } from "../text.js";
 import { count } from "../units.js";
 
 const PAUSE_MS = 300;
+// It goes on by itself until there is something to look at.
+const ENOUGH = 20;
+const CALLS_MAX = 25;
 
 export function createSearch({ onpick, onleave }) {
   const input = el("input", { type: "search", placeholder: "Search in names", "aria-label": "Search in the names of nodes", autocomplete: "off", spellcheck: "false", oninput: later, onkeydown: press });
@@ -18,7 +22,6 @@ export function createSearch({ onpick, onleave }) {
   const more = el("button.plain", { type: "button", hidden: true, onclick: () => look(true) }, "Look further");
   const part = el("div.search-results", { hidden: true }, state, results, more);
   const element = el("search.search", null, el("div.search-box", null, input, el("kbd", { "aria-hidden": "true" }, "/")), part);
-  let root = "/";
   let timer = 0;
   let controller = null;
   let next = null;
@@ -46,19 +49,32 @@ export function createSearch({ onpick, onleave }) {
     more.hidden = true;
     state.textContent = "Looking…";
     try {
-      const answer = await get("search", { q: text, root, next }, { signal: mine.signal });
-      if (mine !== controller) return;
-      next = answer.next ?? null;
-      looked += answer.looked;
-      found += answer.found.length;
-      results.append(...answer.found.map((path) => el("li", null, el("a", { href: nodeLink(path), onclick: () => (input.value = "", setTimeout(later)) }, shownName(path, 300)))));
-      more.hidden = answer.is_complete || next === null;
-      state.textContent = `${found === 0 ? "Nothing found" : `${count(found, "node")} found`} among ${count(looked, "node")}${more.hidden ? "." : "; there are more."}`;
+      let isDone = false;
+      for (let call = 0, enough = found + ENOUGH; !isDone && call < CALLS_MAX && found < enough; call++) {
+        const answer = await get("search", { q: text, next }, { signal: mine.signal });
+        if (mine !== controller) return;
+        next = answer.next ?? null;
+        isDone = answer.is_complete || next === null;
+        looked += answer.looked;
+        found += answer.found.length;
+        results.append(...answer.found.map(resultRow));
+        state.textContent = `${found === 0 ? "Nothing found" : `${count(found, "node")} found`} among ${count(looked, "node")}${isDone ? "." : " so far…"}`;
+      }
+      more.hidden = isDone;
     } catch (error) {
       if (mine !== controller || error.name === "AbortError") return;
       if (error.status === undefined) throw error;
       state.textContent = error.message;
     }
+  }
+
+  /** One that is found. When it is chosen the tree is shown again, with it. */
+  function resultRow(path) {
+    const leave = () => {
+      input.value = "";
+      later();
+    };
+    return el("li", null, el("a", { href: nodeLink(path), onclick: () => setTimeout(leave) }, shownName(path, 300)));
   }
 
   function press(event) {
@@ -72,7 +88,6 @@ export function createSearch({ onpick, onleave }) {
 
   return {
     element,
-    setRoot: (path) => (root = path),
     /** Call `listener` when the results come and go. */
     onshow: (listener) => (tell = listener),
   };

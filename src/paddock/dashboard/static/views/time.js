@@ -66,7 +66,7 @@ export function createTime() {
     rows = answer.changes;
     fill(changes);
     const kinds = Object.entries(Object.groupBy?.(rows, ({ kind }) => kind) ?? {}).map(([kind, all]) => `${number(all.length)} ${kindWord(kind)}`);
-    summary.textContent = rows.length ? `${count(rows.length, "node")} differ${rows.length === 1 ? "s" : ""}${kinds.length > 1 ? `: ${kinds.join(", ")}` : ""}.${answer.is_complete === false ? " There are more; choose moments closer together, or a path." : ""}` : "Nothing differs between these two moments.";
+    summary.textContent = rows.length ? `${count(rows.length, "node")} differ${rows.length === 1 ? "s" : ""}${kinds.length > 1 ? `: ${kinds.join(", ")}` : ""}.${answer.is_complete === false ? " There are more; choose moments closer together, or a path." : ""}${answer.hidden ? ` ${count(answer.hidden, "other")} that you may not read.` : ""}` : "Nothing differs between these two moments.";
     drawMore();
   }
 

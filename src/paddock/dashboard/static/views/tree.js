@@ -9,7 +9,7 @@ import { get } from "../api.js";
 import { el, fill } from "../dom.js";
 import { watchPaths } from "../live.js";
 import { go } from "../router.js";
-import { bus, moment, shared } from "../state.js";
+import { bus, moment } from "../state.js";
 import { visible } from "../text.js";
 import { createTreeList } from "../tree_list.js";
 import { TreeLoader } from "../tree_loader.js";
@@ -210,7 +210,6 @@ export function createTree() {
       }
       const path = parameters.get("path") ?? null;
       element.classList.toggle("has-node", path !== null);
-      search.setRoot(shared.about.root ?? "/");
       if (path === null) {
         wanted = null;
         list.choose(null);
