@@ -57,6 +57,7 @@ function route() {
     main.scrollTop = 0;
   }
   chooseMoment(parameters.get("at"));
+  document.body.dataset.view = view;
   document.title = `${VIEWS[view].title} · ${visible(shared.about.service, 60)} · Paddock`;
   for (const anchor of byId("views").children) {
     if (anchor.dataset.view === view) anchor.setAttribute("aria-current", "page");
@@ -128,7 +129,6 @@ async function readAbout() {
   bus.on("about", drawAbout);
   bus.on("moment", (at) => {
     setMoment(momentTime(at));
-    document.body.classList.toggle("past", at !== null);
     setText(byId("link-state"), at === null ? "Live" : "");
     if (at !== null) notice.hidden = true;
   });

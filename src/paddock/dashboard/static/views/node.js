@@ -74,7 +74,7 @@ export function createNodePanel({ onclose }) {
     fill(rights, !found.acl ? el("p.hint", null, "You may not read the rights of this node.") : aclList(found.acl));
     drawOthers(found);
     drawActions(found);
-    past.show(path, isOther);
+    past.show(path, hasChanged);
     if (hasChanged) flash(data.element);
   }
 
@@ -144,42 +144,57 @@ export function createNodePanel({ onclose }) {
   };
 }
 
-/** Return the section with the changes of a node, which are read when it is opened. */
+/**
+ * Return the section with the changes of a node. They are read when it is opened, and again when the person asks
+ * for it: each reading goes through the whole history, so it does not follow live changes.
+ */
 function createPast() {
   const rows = el("ol.changes");
+  const newer = el("button.plain", { type: "button", hidden: true, onclick: () => read(null) }, "It has changed since: read again");
   const more = el("button.plain", { type: "button", hidden: true, onclick: () => read(next) }, "Earlier changes");
   const state = el("p.hint", { role: "status" });
-  const details = el("details.past", { ontoggle: () => details.open && !isRead && read(null) }, el("summary", null, "History"), rows, state, more);
+  const details = el("details.past", { ontoggle: () => details.open && !isRead && read(null) }, el("summary", null, "History"), newer, rows, state, more);
   let path = null;
   let next = null;
   let isRead = false;
+  let controller = null;
 
   async function read(before) {
+    controller?.abort();
+    const mine = (controller = new AbortController());
     isRead = true;
+    newer.hidden = more.hidden = true;
     state.textContent = "Reading…";
-    const mine = path;
     try {
-      const answer = await get("history", { path, before, limit: 20 }, { isTimeless: true });
-      if (mine !== path) return;
+      const answer = await get("history", { path, before, limit: 20 }, { isTimeless: true, signal: mine.signal });
       if (before === null) fill(rows);
       rows.append(...answer.changes.map((change) => el("li", null, changeRow({ path, ...change }, { isPathShown: false }))));
       next = answer.next ?? null;
       more.hidden = next === null;
       state.textContent = rows.childElementCount ? "" : "Nothing became of it as far back as the history goes.";
     } catch (error) {
+      if (error.name === "AbortError") return;
       if (error.status === undefined) throw error;
       state.textContent = error.message;
+      isRead = false;
     }
   }
 
   return {
     element: details,
-    show(wanted, isOther) {
+    /** Show the history of a node; `hasChanged` says that it goes on. */
+    show(wanted, hasChanged) {
       details.hidden = !shared.about.history;
+      if (wanted === path) {
+        newer.hidden = newer.hidden && !(hasChanged && isRead);
+        return;
+      }
+      controller?.abort();
       path = wanted;
-      if (isOther) fill(rows);
-      isRead = false;
-      if (details.open) read(null);
+      isRead = details.open = false;
+      newer.hidden = more.hidden = true;
+      state.textContent = "";
+      fill(rows);
     },
   };
 }

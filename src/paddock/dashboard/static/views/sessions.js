@@ -84,8 +84,8 @@ export function createSessions() {
         : null,
       alive ? el("section", null, el("h2", null, `Ephemeral nodes: ${number(alive.ephemeral_count ?? alive.ephemerals?.length ?? 0)}`), ephemeralList(alive)) : null,
       el("section", null, el("h2", null, "Its story"), story ? storyList(story) : el("div.empty", null, el("p", null, "The story of a session is in the history that a Paddock server keeps beside its data. This service has none, or it does not go back that far."), lackingList(found.lacking))),
+      el("button.plain", { type: "button", onclick: () => one.read(id) }, "Read again"),
     );
-    plan();
   }
 
   function plan() {
@@ -94,7 +94,8 @@ export function createSessions() {
   }
 
   function refresh() {
-    return id === null ? all.read() : one.read(id);
+    // The story of one session goes through the whole history, so it is read once, and when it is asked for.
+    if (id === null) all.read();
   }
 
   return {
@@ -108,7 +109,8 @@ export function createSessions() {
       onePart.hidden = id === null;
       onePart.firstElementChild.href = link("sessions");
       oneTitle.textContent = id === null ? "" : `Session ${visible(id, 30)}`;
-      refresh();
+      if (id === null) all.read();
+      else one.read(id);
     },
     refresh,
     hide() {

@@ -6,7 +6,7 @@ import { createReading } from "../reading.js";
 import { go, link } from "../router.js";
 import { moment, momentTime, shared } from "../state.js";
 import { createMomentSlider, goTo } from "../time_bar.js";
-import { ago, count, duration, exact, localInput, number, shortTime } from "../units.js";
+import { count, duration, exact, localInput, number, shortTime } from "../units.js";
 import { zxid } from "../words.js";
 import { changeRow, kindWord } from "./changes.js";
 
@@ -40,7 +40,7 @@ export function createTime() {
     "div.view.time",
     null,
     el("h1", null, "Time"),
-    el("section", null, el("h2", null, "Look at a moment"), el("p.hint", null, "The history goes back to ", ago(history.from_ms), " (write ", zxid(history.from_zxid), "). Every view shows the moment that is chosen here."), chosen, slider.element, el("div.exactly", null, QUICK.map(([label, age]) => el("button.plain", { type: "button", onclick: () => goTo(Math.max(history.from_ms, Date.now() - age)) }, label)), el("label", null, "at ", exactInput), zxidForm), ways),
+    el("section", null, el("h2", null, "Look at a moment"), el("p.hint", null, `The history goes back to ${shortTime(history.from_ms)} (write `, zxid(history.from_zxid), "). Every view shows the moment that is chosen here."), chosen, slider.element, el("div.exactly", null, QUICK.map(([label, age]) => el("button.plain", { type: "button", onclick: () => goTo(Math.max(history.from_ms, Date.now() - age)) }, label)), el("label", null, "at ", exactInput), zxidForm), ways),
     el("section", null, el("h2", null, "What changed between two moments"), form, reading.element),
   );
   let rows = [];
@@ -87,8 +87,10 @@ export function createTime() {
       fromInput.value = localInput(momentTime(from) ?? Date.now());
       toInput.value = localInput(momentTime(to) ?? Date.now());
       pathInput.value = path;
-      const wanted = `${path} ${from} ${parameters.get("to") ? to : to.slice(0, 15)}`;
-      if (wanted === asked) return;
+      // The whole history is read for it, so only when it was asked for.
+      reading.element.hidden = !parameters.has("from");
+      const wanted = `${path} ${from} ${to}`;
+      if (wanted === asked || !parameters.has("from")) return;
       asked = wanted;
       reading.read({ path, from, to });
     },

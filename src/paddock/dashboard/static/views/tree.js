@@ -191,6 +191,10 @@ export function createTree() {
     problem.hidden = true;
     reread(model.openNodes());
     readRoot();
+  }
+
+  function refreshAll() {
+    refresh();
     if (wanted !== null) panel.show(wanted);
   }
 
@@ -204,8 +208,9 @@ export function createTree() {
   return {
     element,
     show(parameters) {
-      if (leave === null) {
-        leave = [bus.on("changed", gather), bus.on("moment", refresh)];
+      const isBack = leave === null;
+      if (isBack) {
+        leave = [bus.on("changed", gather), bus.on("moment", refreshAll)];
         refresh();
       }
       const path = parameters.get("path") ?? null;
@@ -215,12 +220,12 @@ export function createTree() {
         list.choose(null);
         panel.clear();
         settleLive();
-      } else if (path !== wanted) {
+      } else if (path !== wanted || isBack) {
         panel.show(path);
         reveal(path);
       }
     },
-    refresh,
+    refresh: refreshAll,
     hide() {
       for (const end of leave ?? []) end();
       leave = null;
