@@ -29,11 +29,13 @@ export class ApiError extends Error {
 /** Return the answer to a GET. `parameters` that are null are left out. */
 export async function get(name, parameters = {}, { signal, isTimeless = false } = {}) {
   const query = new URLSearchParams();
-  for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== undefined) query.append(key, value);
+  for (const [key, value] of Object.entries(parameters))
+    if (value !== null && value !== undefined) query.append(key, value);
   const at = moment();
   if (at !== null && !isTimeless) query.set("at", at);
   const address = `/api/${name}${query.size ? `?${query}` : ""}`;
-  if (address.length > ADDRESS_LIMIT) throw new ApiError(413, "This path is too long to ask for. `paddock get` can read it.");
+  if (address.length > ADDRESS_LIMIT)
+    throw new ApiError(413, "This path is too long to ask for. `paddock get` can read it.");
   return turn(() => send(address, { signal, headers: { Accept: "application/json" } }), signal);
 }
 
@@ -42,7 +44,11 @@ export async function post(name, body) {
   return turn(() =>
     send(
       `/api/${name}`,
-      { method: "POST", headers: { "Content-Type": "application/json", "X-Paddock-Dashboard": "1" }, body: JSON.stringify(body) },
+      {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Paddock-Dashboard": "1" },
+        body: JSON.stringify(body),
+      },
       1,
     ),
   );
@@ -69,7 +75,10 @@ async function send(address, options, tries = TRIES) {
       response = await fetch(address, { ...options, credentials: "same-origin", cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new ApiError(0, "The dashboard does not answer. It may have been stopped, or the network is away.");
+      throw new ApiError(
+        0,
+        "The dashboard does not answer. It may have been stopped, or the network is away.",
+      );
     }
     if (response.ok) return response.json();
     const body = await response.json().catch(() => ({}));
@@ -78,6 +87,10 @@ async function send(address, options, tries = TRIES) {
       continue;
     }
     if (response.status === 401) bus.emit("stranger");
-    throw new ApiError(response.status, body.error ?? `The dashboard answered with status ${response.status}.`, body);
+    throw new ApiError(
+      response.status,
+      body.error ?? `The dashboard answered with status ${response.status}.`,
+      body,
+    );
   }
 }

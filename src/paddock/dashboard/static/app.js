@@ -19,11 +19,24 @@ import { createOverview } from "./views/overview.js";
 import { createSessions } from "./views/sessions.js";
 import { createTime } from "./views/time.js";
 import { createTree } from "./views/tree.js";
+import { versionWords } from "./words.js";
 
 const VIEWS = {
-  overview: { title: "Overview", icon: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z", create: createOverview },
-  tree: { title: "Tree", icon: "M5 4v12a2 2 0 0 0 2 2h4M5 9h6M13 7h7v4h-7zM13 16h7v4h-7z", create: createTree },
-  coordination: { title: "Coordination", icon: "M7 11V8a5 5 0 0 1 10 0v3M5 11h14v9H5zM12 14.5v2", create: createCoordination },
+  overview: {
+    title: "Overview",
+    icon: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z",
+    create: createOverview,
+  },
+  tree: {
+    title: "Tree",
+    icon: "M5 4v12a2 2 0 0 0 2 2h4M5 9h6M13 7h7v4h-7zM13 16h7v4h-7z",
+    create: createTree,
+  },
+  coordination: {
+    title: "Coordination",
+    icon: "M7 11V8a5 5 0 0 1 10 0v3M5 11h14v9H5zM12 14.5v2",
+    create: createCoordination,
+  },
   sessions: { title: "Sessions", icon: "M4 5h16v10H4zM9 20h6M12 15v5", create: createSessions },
   time: { title: "Time", icon: "M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16M12 8v4l3 2", create: createTime },
 };
@@ -38,7 +51,14 @@ let wantsSearch = false;
 function drawNavigation() {
   fill(
     byId("views"),
-    Object.entries(VIEWS).map(([name, { title, icon }]) => el("a", { href: link(name), "data-view": name }, svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icon })), el("span", null, title))),
+    Object.entries(VIEWS).map(([name, { title, icon }]) =>
+      el(
+        "a",
+        { href: link(name), "data-view": name },
+        svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icon })),
+        el("span", null, title),
+      ),
+    ),
   );
 }
 
@@ -70,8 +90,13 @@ function route() {
 
 function drawAbout() {
   const { service, is_paddock: isPaddock, version, identity } = shared.about;
-  fill(byId("service"), el("bdi", { title: visible(service, 400) }, visible(service, 60)), el("span.kind", null, isPaddock ? `Paddock ${visible(version ?? "", 30)}` : `ZooKeeper ${visible(version ?? "", 30)}`));
-  const names = identity?.names ?? [];
+  fill(
+    byId("service"),
+    el("bdi", { title: visible(service, 400) }, visible(service, 60)),
+    el("span.kind", null, `${isPaddock ? "Paddock" : "ZooKeeper"} ${version ? versionWords(version) : ""}`),
+  );
+  // An address is no name that somebody has chosen.
+  const names = (identity?.names ?? []).filter((name) => !name.startsWith("ip:"));
   const button = byId("identity");
   setText(button, identity?.is_super ? "Superuser" : names.length ? visible(names[0], 24) : "Log in");
   button.title = `To the service you are ${identity?.is_super ? "its superuser" : names.map((name) => visible(name, 60)).join(", ") || "nobody in particular"}.`;
@@ -87,14 +112,28 @@ function drawOnline(states, { isOnline, who, text }) {
   setText(state, moment() !== null ? "" : away === undefined ? "Live" : "Away");
   const notice = byId("away-notice");
   notice.hidden = away === undefined;
-  fill(notice, el("strong", null, who === "dashboard" && !isOnline ? "The dashboard is away." : "The service is away."), ` ${away ?? ""} What you see is what was there last; the page goes on by itself.`);
+  fill(
+    notice,
+    el("strong", null, who === "dashboard" && !isOnline ? "The dashboard is away." : "The service is away."),
+    ` ${away ?? ""} What you see is what was there last; the page goes on by itself.`,
+  );
 }
 
 function refuseStranger() {
   current?.hide();
   fill(
     main,
-    el("div.empty", { role: "alert" }, el("p.empty-title", null, "This page is no longer logged in"), el("p", null, "A login lasts a day, and ends when the dashboard is started again. Use the link that it has printed at its start, or start it again: "), el("pre", null, "paddock dashboard")),
+    el(
+      "div.empty",
+      { role: "alert" },
+      el("p.empty-title", null, "This page is no longer logged in"),
+      el(
+        "p",
+        null,
+        "A login lasts a day, and ends when the dashboard is started again. Use the link that it has printed at its start, or start it again: ",
+      ),
+      el("pre", null, "paddock dashboard"),
+    ),
   );
 }
 
@@ -116,7 +155,16 @@ async function readAbout() {
   } catch (error) {
     if (error.status === undefined) throw error;
     if (error.status === 401) return;
-    fill(main, el("div.empty", { role: "alert" }, el("p.empty-title", null, "The dashboard cannot be shown"), el("p", null, error.message), el("button.plain", { type: "button", onclick: readAbout }, "Try again")));
+    fill(
+      main,
+      el(
+        "div.empty",
+        { role: "alert" },
+        el("p.empty-title", null, "The dashboard cannot be shown"),
+        el("p", null, error.message),
+        el("button.plain", { type: "button", onclick: readAbout }, "Try again"),
+      ),
+    );
     return;
   }
   drawNavigation();

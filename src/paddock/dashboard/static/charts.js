@@ -23,8 +23,23 @@ export function createChart(title) {
   let chosen = -1;
   const value = el("p.chart-value");
   const legend = el("p.chart-legend");
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  const picture = el("div.chart-picture", { tabIndex: 0, role: "img", onpointermove: point, onpointerleave: release, onkeydown: press, onblur: release }, drawing);
+  const drawing = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+  });
+  const picture = el(
+    "div.chart-picture",
+    {
+      tabIndex: 0,
+      role: "img",
+      onpointermove: point,
+      onpointerleave: release,
+      onkeydown: press,
+      onblur: release,
+    },
+    drawing,
+  );
   const top = el("span.chart-top");
   const from = el("span");
   const rows = el("tbody");
@@ -45,40 +60,75 @@ export function createChart(title) {
   );
 
   function draw() {
-    const ceiling = niceCeiling(Math.max(0, ...lines.map((line) => line.points.reduce((most, [, y]) => Math.max(most, y ?? 0), 0))));
+    const ceiling = niceCeiling(
+      Math.max(0, ...lines.map((line) => line.points.reduce((most, [, y]) => Math.max(most, y ?? 0), 0))),
+    );
     const [start, end] = [times[0] ?? 0, times.at(-1) ?? 1];
     const x = (time) => ((time - start) / Math.max(1, end - start)) * WIDTH;
     const y = (amount) => HEIGHT - 2 - (amount / ceiling) * (HEIGHT - 6);
-    const shapes = [svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT - 2, y2: HEIGHT - 2 }), svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: 4, y2: 4 })];
+    const shapes = [
+      svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT - 2, y2: HEIGHT - 2 }),
+      svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: 4, y2: 4 }),
+    ];
     lines.forEach((line, index) => {
       const drawn = path(line.points, x, y);
-      if (index === 0 && lines.length === 1) shapes.push(svg("path", { class: "area", d: area(line.points, x, y) }));
+      if (index === 0 && lines.length === 1)
+        shapes.push(svg("path", { class: "area", d: area(line.points, x, y) }));
       shapes.push(svg("path", { class: index === 0 ? "line first" : "line second", d: drawn }));
     });
-    if (chosen >= 0) shapes.push(svg("line", { class: "cursor", x1: x(times[chosen]), x2: x(times[chosen]), y1: 0, y2: HEIGHT }));
+    if (chosen >= 0)
+      shapes.push(
+        svg("line", { class: "cursor", x1: x(times[chosen]), x2: x(times[chosen]), y1: 0, y2: HEIGHT }),
+      );
     fill(drawing, shapes);
     const name = lines[0]?.name ?? "";
     setText(top, times.length ? byName(name, ceiling) : "");
     setText(from, times.length ? `${span(end - start)} ago` : "no figures yet");
-    const said = lines.map((line) => `${line.label ? `${line.label}: ` : ""}${byName(line.name, at(line, chosen))}`).join(" · ");
+    const said = lines
+      .map((line) => `${line.label ? `${line.label}: ` : ""}${byName(line.name, at(line, chosen))}`)
+      .join(" · ");
     setText(value, chosen >= 0 ? `${said} at ${shortTime(times[chosen])}` : said);
-    fill(legend, lines.length > 1 && lines.map((line, index) => el(`span.key.key-${index}`, null, line.label)));
-    picture.setAttribute("aria-label", times.length ? `${title}: now ${said}, at most ${byName(name, ceiling)} in the last ${span(end - start)}` : `${title}: no figures yet`);
+    fill(
+      legend,
+      lines.length > 1 && lines.map((line, index) => el(`span.key.key-${index}`, null, line.label)),
+    );
+    picture.setAttribute(
+      "aria-label",
+      times.length
+        ? `${title}: now ${said}, at most ${byName(name, ceiling)} in the last ${span(end - start)}`
+        : `${title}: no figures yet`,
+    );
     if (details.open) drawTable();
   }
 
   function at(line, index) {
-    return (index < 0 ? line.points.at(-1) : line.points[Math.min(index, line.points.length - 1)])?.[1] ?? null;
+    return (
+      (index < 0 ? line.points.at(-1) : line.points[Math.min(index, line.points.length - 1)])?.[1] ?? null
+    );
   }
 
   function drawTable() {
     if (!details.open) return;
-    fill(header, el("th", { scope: "col" }, "Time"), lines.map((line) => el("th.number", { scope: "col" }, line.label || title)));
+    fill(
+      header,
+      el("th", { scope: "col" }, "Time"),
+      lines.map((line) => el("th.number", { scope: "col" }, line.label || title)),
+    );
     const step = Math.max(1, Math.ceil(times.length / TABLE_ROWS));
-    const wanted = times.map((_, index) => index).filter((index) => (times.length - 1 - index) % step === 0).reverse();
+    const wanted = times
+      .map((_, index) => index)
+      .filter((index) => (times.length - 1 - index) % step === 0)
+      .reverse();
     fill(
       rows,
-      wanted.map((index) => el("tr", null, el("td", { title: exact(times[index]) }, shortTime(times[index])), lines.map((line) => el("td.number", null, byName(line.name, at(line, index)))))),
+      wanted.map((index) =>
+        el(
+          "tr",
+          null,
+          el("td", { title: exact(times[index]) }, shortTime(times[index])),
+          lines.map((line) => el("td.number", null, byName(line.name, at(line, index)))),
+        ),
+      ),
     );
   }
 
@@ -123,7 +173,11 @@ function thinned(points) {
   // Groups are counted from the newest point, so that the current value stays.
   for (let end = points.length; end > 0; end -= size) {
     const group = points.slice(Math.max(0, end - size), end);
-    kept.push(kept.length === 0 ? group.at(-1) : group.reduce((most, one) => ((one[1] ?? -1) > (most[1] ?? -1) ? one : most)));
+    kept.push(
+      kept.length === 0
+        ? group.at(-1)
+        : group.reduce((most, one) => ((one[1] ?? -1) > (most[1] ?? -1) ? one : most)),
+    );
   }
   return kept.reverse();
 }
@@ -144,7 +198,8 @@ function path(points, x, y) {
 
 function area(points, x, y) {
   const known = points.filter(([, amount]) => amount !== null && amount !== undefined);
-  if (known.length < 2 || known.some(([time], index) => index > 0 && time - known[index - 1][0] > HOLE_MS)) return "";
+  if (known.length < 2 || known.some(([time], index) => index > 0 && time - known[index - 1][0] > HOLE_MS))
+    return "";
   return `${path(known, x, y)}L${x(known.at(-1)[0]).toFixed(1)} ${HEIGHT - 2}L${x(known[0][0]).toFixed(1)} ${HEIGHT - 2}Z`;
 }
 

@@ -44,16 +44,44 @@ export function createDataView(onmore) {
     fill(
       tabs,
       shown.map((name) =>
-        el("button", { type: "button", role: "tab", id: `tab-${id}-${name}`, "aria-controls": `data-${id}`, "aria-selected": name === chosen, tabIndex: name === chosen ? 0 : -1, onclick: () => choose(name) }, name),
+        el(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `tab-${id}-${name}`,
+            "aria-controls": `data-${id}`,
+            "aria-selected": name === chosen,
+            tabIndex: name === chosen ? 0 : -1,
+            onclick: () => choose(name),
+          },
+          name,
+        ),
       ),
     );
     panel.setAttribute("aria-labelledby", `tab-${id}-${chosen}`);
     if (imageAddress) URL.revokeObjectURL(imageAddress);
     imageAddress = null;
-    fill(panel, answer.size ? content() : el("p.empty", null, "This node has no data. Many nodes have none: they are there for their name, or for their children."));
+    fill(
+      panel,
+      answer.size
+        ? content()
+        : el(
+            "p.empty",
+            null,
+            "This node has no data. Many nodes have none: they are there for their name, or for their children.",
+          ),
+    );
     const limit = chosen === "Hex" ? HEX_LIMIT : TEXT_LIMIT;
     const isLong = answer.is_cut || bytes.length > limit;
-    fill(note, isLong && answer.size > 0 && [`The first ${inBytes(Math.min(limit, bytes.length))} of ${inBytes(answer.size)}. `, answer.is_cut && el("button.quiet", { type: "button", onclick: onmore }, "Read all of it")]);
+    fill(
+      note,
+      isLong &&
+        answer.size > 0 && [
+          `The first ${inBytes(Math.min(limit, bytes.length))} of ${inBytes(answer.size)}. `,
+          answer.is_cut && el("button.quiet", { type: "button", onclick: onmore }, "Read all of it"),
+        ],
+    );
   }
 
   function content() {
@@ -83,7 +111,12 @@ export function createDataView(onmore) {
   async function download() {
     if (answer.is_cut) await onmore();
     const address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-    const name = answer.path.split("/").at(-1).replace(/[^\w.-]/g, "_").slice(0, 80) || "data";
+    const name =
+      answer.path
+        .split("/")
+        .at(-1)
+        .replace(/[^\w.-]/g, "_")
+        .slice(0, 80) || "data";
     el("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }

@@ -16,13 +16,25 @@ export function openDialog({ title, body, actions, isWide = false }) {
   const problem = el("p.problem-text", { role: "alert" });
   const heading = `dialog-${++numbers}`;
   const buttons = actions.map(({ label, kind, run }, index) =>
-    el(`button.${kind ?? "plain"}`, { type: index === 0 ? "submit" : "button", onclick: index === 0 ? null : () => act(run) }, label),
+    el(
+      `button.${kind ?? "plain"}`,
+      { type: index === 0 ? "submit" : "button", onclick: index === 0 ? null : () => act(run) },
+      label,
+    ),
   );
-  const cancel = el("button.quiet", { type: "button", onclick: () => dialog.close() }, actions.length ? "Cancel" : "Close");
+  const cancel = el(
+    "button.quiet",
+    { type: "button", onclick: () => dialog.close() },
+    actions.length ? "Cancel" : "Close",
+  );
   const content = el("div.dialog-body", null, body);
   const footer = el("footer", null, cancel, [...buttons].reverse());
   const form = el("form", { onsubmit: submit }, el("h2", { id: heading }, title), content, problem, footer);
-  const dialog = el(`dialog${isWide ? ".wide" : ""}`, { "aria-labelledby": heading, onclose: () => dialog.remove() }, form);
+  const dialog = el(
+    `dialog${isWide ? ".wide" : ""}`,
+    { "aria-labelledby": heading, onclose: () => dialog.remove() },
+    form,
+  );
 
   async function submit(event) {
     event.preventDefault();
@@ -56,5 +68,11 @@ export function field(label, input, hint) {
   const id = `field-${++numbers}`;
   input.id = id;
   if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
-  return el("div.field", null, el("label", { for: id }, label), input, hint && el("p.hint", { id: `${id}-hint` }, hint));
+  return el(
+    "div.field",
+    null,
+    el("label", { for: id }, label),
+    input,
+    hint && el("p.hint", { id: `${id}-hint` }, hint),
+  );
 }

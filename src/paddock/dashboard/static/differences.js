@@ -18,10 +18,14 @@ export function comparable(image) {
 export function compareLines(before, after) {
   const a = before === "" ? [] : before.split("\n");
   const b = after === "" ? [] : after.split("\n");
-  if (a.length > LINES_MAX || b.length > LINES_MAX) return [...a.map((line) => ({ sign: "-", line })), ...b.map((line) => ({ sign: "+", line }))];
+  if (a.length > LINES_MAX || b.length > LINES_MAX)
+    return [...a.map((line) => ({ sign: "-", line })), ...b.map((line) => ({ sign: "+", line }))];
   // lengths[i][j] is how many lines a[i…] and b[j…] have in common, in order.
   const lengths = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) lengths[i][j] = a[i] === b[j] ? lengths[i + 1][j + 1] + 1 : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--)
+      lengths[i][j] =
+        a[i] === b[j] ? lengths[i + 1][j + 1] + 1 : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
   const told = [];
   let i = 0;
   let j = 0;
@@ -29,7 +33,8 @@ export function compareLines(before, after) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       told.push({ sign: " ", line: a[i++] });
       j++;
-    } else if (j === b.length || (i < a.length && lengths[i + 1][j] >= lengths[i][j + 1])) told.push({ sign: "-", line: a[i++] });
+    } else if (j === b.length || (i < a.length && lengths[i + 1][j] >= lengths[i][j + 1]))
+      told.push({ sign: "-", line: a[i++] });
     else told.push({ sign: "+", line: b[j++] });
   }
   return told;
@@ -42,7 +47,13 @@ export function shownDifference(before, after, label = "What changed") {
     "div.difference",
     { role: "group", "aria-label": label, tabIndex: 0 },
     compareLines(before, after).map(({ sign, line }) =>
-      el(`div.${{ "-": "went", "+": "came", " ": "stayed" }[sign]}`, null, el("span.mark", { "aria-hidden": "true" }, sign), words[sign] && el("span.unseen", null, words[sign]), el("span", { dir: "auto" }, shownLines(line))),
+      el(
+        `div.${{ "-": "went", "+": "came", " ": "stayed" }[sign]}`,
+        null,
+        el("span.mark", { "aria-hidden": "true" }, sign),
+        words[sign] && el("span.unseen", null, words[sign]),
+        el("span", { dir: "auto" }, shownLines(line)),
+      ),
     ),
   );
 }

@@ -7,7 +7,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const AS_PROPERTY = new Set(["value", "checked", "disabled", "hidden", "open", "selected", "tabIndex"]);
-const AS_ATTRIBUTE = /^(aria-|data-)|^(id|class|role|type|title|name|for|href|download|scope|colspan|min|max|step|rows|placeholder|autocomplete|spellcheck|datetime|alt|label|maxlength|required|dir|src|list|inputmode|autofocus)$/;
+const AS_ATTRIBUTE =
+  /^(aria-|data-)|^(id|class|role|type|title|name|for|href|download|scope|colspan|min|max|step|rows|placeholder|autocomplete|spellcheck|datetime|alt|label|maxlength|required|dir|src|list|inputmode|autofocus)$/;
 
 /** Return an element: `el("p.note", {title: "…"}, "text", child)`. A child that is null or false is left out. */
 export function el(kind, properties, ...children) {

@@ -13,13 +13,22 @@ import { shownName } from "./text.js";
 /** Open the dialog, and call `onchange` when the person has become another one. */
 export function openIdentity(onchange) {
   const names = shared.about.identity?.names ?? [];
-  const scheme = el("select", null, el("option", { value: "digest" }, "digest: a name and a password"), el("option", { value: "other" }, "another scheme"));
+  const scheme = el(
+    "select",
+    null,
+    el("option", { value: "digest" }, "digest: a name and a password"),
+    el("option", { value: "other" }, "another scheme"),
+  );
   const other = el("input", { type: "text", autocomplete: "off", spellcheck: "false", maxlength: 100 });
   const user = el("input", { type: "text", autocomplete: "username", spellcheck: "false", required: true });
   const password = el("input", { type: "password", autocomplete: "current-password" });
   const otherField = field("Scheme", other);
   const userField = field("Name", user);
-  const passwordField = field("Password", password, "It goes to the dashboard's server only, and is forgotten when the login ends.");
+  const passwordField = field(
+    "Password",
+    password,
+    "It goes to the dashboard's server only, and is forgotten when the login ends.",
+  );
   const show = () => {
     const isDigest = scheme.value === "digest";
     otherField.hidden = isDigest;
@@ -30,7 +39,13 @@ export function openIdentity(onchange) {
   scheme.addEventListener("change", show);
   show();
   const body = [
-    el("p", null, names.length ? ["The service knows you as ", names.map((name, index) => [index ? ", " : "", shownName(name)]), "."] : "You are nobody in particular: you see what everybody may see."),
+    el(
+      "p",
+      null,
+      names.length
+        ? ["The service knows you as ", names.map((name, index) => [index ? ", " : "", shownName(name)]), "."]
+        : "You are nobody in particular: you see what everybody may see.",
+    ),
     field("Scheme", scheme),
     otherField,
     userField,
@@ -48,10 +63,14 @@ export function openIdentity(onchange) {
       kind: "primary",
       run: () => {
         const isDigest = scheme.value === "digest";
-        return become({ scheme: isDigest ? "digest" : other.value.trim(), credentials: isDigest ? `${user.value}:${password.value}` : user.value });
+        return become({
+          scheme: isDigest ? "digest" : other.value.trim(),
+          credentials: isDigest ? `${user.value}:${password.value}` : user.value,
+        });
       },
     },
   ];
-  if (names.length) actions.push({ label: "Forget what was entered", run: () => become({}) });
+  if (names.some((name) => !name.startsWith("ip:")))
+    actions.push({ label: "Forget what was entered", run: () => become({}) });
   openDialog({ title: "Identity", body, actions });
 }

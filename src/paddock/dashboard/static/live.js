@@ -84,7 +84,8 @@ function open() {
   for (const kind of ["changed", "overview", "state", "resync"]) {
     opened.addEventListener(kind, (event) => {
       const detail = read(event.data);
-      if (kind === "state") bus.emit("online", { isOnline: detail.connected, who: "service", text: detail.text });
+      if (kind === "state")
+        bus.emit("online", { isOnline: detail.connected, who: "service", text: detail.text });
       bus.emit(kind, detail);
     });
   }

@@ -13,7 +13,11 @@ import { ago } from "./units.js";
 /** Return a part: {element, read(…), isRead()}. `load(signal, …)` reads and `draw(answer)` shows. */
 export function createReading({ content, load, draw, what, lines = 6 }) {
   const notice = el("div.stale", { hidden: true, role: "status" });
-  const skeleton = el("div.skeleton", { "aria-hidden": "true" }, Array.from({ length: lines }, () => el("span")));
+  const skeleton = el(
+    "div.skeleton",
+    { "aria-hidden": "true" },
+    Array.from({ length: lines }, () => el("span")),
+  );
   const failure = el("div.empty", { hidden: true, role: "alert" });
   const element = el("div.reading", { "aria-busy": "true" }, notice, skeleton, failure, content);
   let controller = null;
@@ -76,6 +80,14 @@ export function lackingList(lacking) {
   return el(
     "ul.lacking",
     null,
-    (lacking ?? []).map(({ what, why, how }) => el("li", null, el("strong", null, what), why && el("span", null, ` ${why}`), how && el("span.hint", null, ` ${how}`))),
+    (lacking ?? []).map(({ what, why, how }) =>
+      el(
+        "li",
+        null,
+        el("strong", null, what),
+        why && el("span", null, ` ${why}`),
+        how && el("span.hint", null, ` ${how}`),
+      ),
+    ),
   );
 }

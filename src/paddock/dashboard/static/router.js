@@ -17,7 +17,8 @@ export function place() {
 /** Return a link to a view. */
 export function link(view, parameters = {}) {
   const query = new URLSearchParams();
-  for (const [key, value] of Object.entries({ at: moment(), ...parameters })) if (value !== null && value !== undefined) query.set(key, value);
+  for (const [key, value] of Object.entries({ at: moment(), ...parameters }))
+    if (value !== null && value !== undefined) query.set(key, value);
   return `#/${view}${query.size ? `?${query}` : ""}`;
 }
 

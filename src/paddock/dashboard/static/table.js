@@ -24,9 +24,19 @@ export function createTable({ label, columns, key, empty, sort = null, onrow = n
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads)),
     body,
   );
-  const more = el("button.plain", { type: "button", hidden: true, onclick: () => ((limit += ROWS_AT_ONCE), draw()) });
+  const more = el("button.plain", {
+    type: "button",
+    hidden: true,
+    onclick: () => ((limit += ROWS_AT_ONCE), draw()),
+  });
   const none = el("div.empty", { hidden: true }, empty);
-  const element = el("div.table", null, el("div.scroll", { tabIndex: 0, role: "region", "aria-label": `${label}, scrollable` }, table), none, more);
+  const element = el(
+    "div.table",
+    null,
+    el("div.scroll", { tabIndex: 0, role: "region", "aria-label": `${label}, scrollable` }, table),
+    none,
+    more,
+  );
 
   function head(column, index) {
     const cell = el("th", { scope: "col", role: "columnheader", class: column.isNumber ? "number" : null });
@@ -63,7 +73,11 @@ export function createTable({ label, columns, key, empty, sort = null, onrow = n
       "tr",
       { role: "row" },
       columns.map((column) =>
-        el("td", { role: "cell", class: [column.isNumber && "number", column.isWide && "wide"].filter(Boolean).join(" ") || null, "data-label": column.title }),
+        el("td", {
+          role: "cell",
+          class: [column.isNumber && "number", column.isWide && "wide"].filter(Boolean).join(" ") || null,
+          "data-label": column.title,
+        }),
       ),
     );
   }

@@ -10,9 +10,13 @@ import { el } from "./dom.js";
 import { bytes } from "./units.js";
 
 const NAME_LIMIT = 160;
-const HIDDEN = "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}";
+const HIDDEN =
+  "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}";
 // In a name a space that is not the plain one deceives, and one at an end is not seen.
-const IN_NAMES = new RegExp(`^ | $|[${HIDDEN}\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]|\\p{Cs}`, "gu");
+const IN_NAMES = new RegExp(
+  `^ | $|[${HIDDEN}\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]|\\p{Cs}`,
+  "gu",
+);
 const IN_LINES = new RegExp(`(?![\\n\\t])(?:[${HIDDEN}]|\\p{Cs})`, "gu");
 const ESCAPES = { "\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", " ": "\u00b7" };
 
@@ -42,7 +46,8 @@ export function shownLines(text) {
 /** Return how many bytes a text has in UTF-8, without making them for a long one. */
 export function utf8Length(text) {
   let length = 0;
-  for (let i = 0; i < text.length; i += 65536) length += new TextEncoder().encode(text.slice(i, i + 65536)).length;
+  for (let i = 0; i < text.length; i += 65536)
+    length += new TextEncoder().encode(text.slice(i, i + 65536)).length;
   return length;
 }
 
@@ -81,7 +86,9 @@ function signs(text, pattern) {
 function sign(character) {
   const code = character.codePointAt(0);
   if (ESCAPES[character]) return ESCAPES[character];
-  return code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : `[${codePoint(character)}]`;
+  return code < 0x20 || code === 0x7f
+    ? `\\x${code.toString(16).padStart(2, "0")}`
+    : `[${codePoint(character)}]`;
 }
 
 function codePoint(character) {

@@ -8,7 +8,10 @@ const CHOICES = [
 
 /** Let a button change the colours: system, light, dark, and around again. */
 export function startTheme(button) {
-  let index = Math.max(0, CHOICES.findIndex(([name]) => name === stored()));
+  let index = Math.max(
+    0,
+    CHOICES.findIndex(([name]) => name === stored()),
+  );
   const apply = () => {
     const [name, words, sign] = CHOICES[index];
     if (name === "system") delete document.documentElement.dataset.theme;

@@ -17,7 +17,13 @@ export function createTimeBar() {
   const said = el("p.time-said");
   const slider = createMomentSlider("The moment that is shown", (time) => goTo(time));
   const now = el("button.primary", { type: "button", onclick: () => goTo(null) }, "Back to now");
-  const element = el("section.time-bar", { "aria-label": "A moment of the past", hidden: true }, said, slider.element, now);
+  const element = el(
+    "section.time-bar",
+    { "aria-label": "A moment of the past", hidden: true },
+    said,
+    slider.element,
+    now,
+  );
 
   function draw() {
     const at = moment();
@@ -26,7 +32,13 @@ export function createTimeBar() {
     const time = momentTime(at);
     slider.element.hidden = !shared.about.history;
     if (time !== null) slider.set(time);
-    fill(said, el("strong", null, "You look at the past: "), time === null ? `after the write ${visible(at, 40)}` : el("span", { title: exact(time) }, `${shortTime(time)}, ${duration(Date.now() - time)} ago`));
+    fill(
+      said,
+      el("strong", null, "You look at the past: "),
+      time === null
+        ? `after the write ${visible(at, 40)}`
+        : el("span", { title: exact(time) }, `${shortTime(time)}, ${duration(Date.now() - time)} ago`),
+    );
   }
 
   bus.on("moment", draw);
@@ -38,14 +50,23 @@ export function createTimeBar() {
 export function goTo(time) {
   const { view, parameters } = place();
   const rest = Object.fromEntries(parameters);
-  go(view, { ...rest, at: time === null ? null : typeof time === "string" ? time : new Date(time).toISOString() });
+  go(view, {
+    ...rest,
+    at: time === null ? null : typeof time === "string" ? time : new Date(time).toISOString(),
+  });
 }
 
 /** Return a slider over the last day of the history: {element, set(time), value()}. */
 export function createMomentSlider(label, onchange) {
   const history = shared.about.history ?? { from_ms: Date.now() - DAY_MS, to_ms: Date.now() };
   const from = () => Math.max(history.from_ms, Date.now() - DAY_MS);
-  const input = el("input", { type: "range", min: Math.floor(from() / 1000), max: Math.floor(Date.now() / 1000), step: 1, "aria-label": label });
+  const input = el("input", {
+    type: "range",
+    min: Math.floor(from() / 1000),
+    max: Math.floor(Date.now() / 1000),
+    step: 1,
+    "aria-label": label,
+  });
   const start = el("span.hint");
   const end = el("span.hint", null, "now");
   const element = el("div.slider", null, start, input, end);

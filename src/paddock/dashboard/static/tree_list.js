@@ -21,7 +21,11 @@ const KIND_SIGNS = { ephemeral: "ephemeral", container: "container", ttl: "TTL" 
 /** Return the list: {element, draw(), choose(node), focus(), visible()}. `handlers`: onneed, onopen, onclose, onselect, onstale, onscroll. */
 export function createTreeList(model, handlers) {
   const rows = el("div.tree-rows", { role: "none" });
-  const element = el("div.tree", { role: "tree", tabIndex: 0, "aria-label": "Nodes", onkeydown: press, onscroll: () => later(true) }, rows);
+  const element = el(
+    "div.tree",
+    { role: "tree", tabIndex: 0, "aria-label": "Nodes", onkeydown: press, onscroll: () => later(true) },
+    rows,
+  );
   let active = model.root;
   let selected = null;
   let frame = 0;
@@ -49,7 +53,11 @@ export function createTreeList(model, handlers) {
       if (node === null) handlers.onneed(parent, index);
       else if (node.isStale) handlers.onstale(node);
     }
-    reconcile(rows, wanted, { key: ({ node, parent, index }) => (node === null ? `${parent.id} ${index}` : node.id), create, update });
+    reconcile(rows, wanted, {
+      key: ({ node, parent, index }) => (node === null ? `${parent.id} ${index}` : node.id),
+      create,
+      update,
+    });
     const shown = model.rowOf(active) >= 0 && rows.querySelector(`#row-${active.id}`);
     if (shown) element.setAttribute("aria-activedescendant", `row-${active.id}`);
     else element.removeAttribute("aria-activedescendant");
@@ -61,8 +69,11 @@ export function createTreeList(model, handlers) {
     row.id = `row-${node.id}`;
     row.node = node;
     row.append(
-      el("span.toggle", { "aria-hidden": "true", onclick: (event) => (event.stopPropagation(), toggle(node)) }),
-      el("span.tree-name", null, shownName(node.name, 200, 24)),
+      el("span.toggle", {
+        "aria-hidden": "true",
+        onclick: (event) => (event.stopPropagation(), toggle(node)),
+      }),
+      el("span.tree-name", null, shownName(node.name, 200, 16)),
       el("span.tree-kind"),
       el("span.tree-count"),
       el("span.tree-size"),
@@ -125,7 +136,8 @@ export function createTreeList(model, handlers) {
     if (row < 0) return;
     const top = row * ROW_HEIGHT;
     if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + ROW_HEIGHT > element.scrollTop + element.clientHeight) element.scrollTop = top + ROW_HEIGHT - element.clientHeight;
+    else if (top + ROW_HEIGHT > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + ROW_HEIGHT - element.clientHeight;
   }
 
   function step(distance) {
@@ -150,8 +162,10 @@ export function createTreeList(model, handlers) {
       PageUp: () => step(-page),
       Home: () => step(-model.rowCount),
       End: () => step(model.rowCount),
-      ArrowRight: () => (active.hasChildren && !active.isOpen ? toggle(active) : active.hasChildren && step(1)),
-      ArrowLeft: () => (active.isOpen && active.hasChildren ? toggle(active) : active.parent && activate(active.parent)),
+      ArrowRight: () =>
+        active.hasChildren && !active.isOpen ? toggle(active) : active.hasChildren && step(1),
+      ArrowLeft: () =>
+        active.isOpen && active.hasChildren ? toggle(active) : active.parent && activate(active.parent),
       Enter: () => select(active),
       " ": () => select(active),
     };

@@ -29,7 +29,11 @@ export class TreeLoader {
   load(parent, index) {
     const page = this.#hasOffsets ? Math.floor(index / PAGE) : Math.floor(firstGap(parent) / PAGE);
     const name = `${parent.id} ${page}`;
-    if (!this.#pages.has(name)) this.#pages.set(name, this.#read(parent, page).finally(() => this.#pages.delete(name)));
+    if (!this.#pages.has(name))
+      this.#pages.set(
+        name,
+        this.#read(parent, page).finally(() => this.#pages.delete(name)),
+      );
     return this.#pages.get(name);
   }
 
@@ -66,11 +70,20 @@ export class TreeLoader {
     const offset = page * PAGE;
     const after = this.#hasOffsets ? null : parent.children[firstGap(parent) - 1]?.name;
     try {
-      const answer = await get("children", { path: parent.path, limit: PAGE, ...(this.#hasOffsets ? { offset } : { after }) }, { signal });
+      const answer = await get(
+        "children",
+        { path: parent.path, limit: PAGE, ...(this.#hasOffsets ? { offset } : { after }) },
+        { signal },
+      );
       if (signal.aborted) return false;
       this.#hasOffsets = answer.offset !== undefined;
       const start = answer.offset ?? (after === null || after === undefined ? 0 : firstGap(parent));
-      this.#model.place(parent, start, answer.children, Math.max(answer.total, start + answer.children.length));
+      this.#model.place(
+        parent,
+        start,
+        answer.children,
+        Math.max(answer.total, start + answer.children.length),
+      );
       this.#onpage(parent);
       return true;
     } catch (error) {

@@ -144,7 +144,11 @@ export class TreeModel {
     const isWhole = parent.byName.size === parent.children.length;
     const fresh = [...came].filter((name) => !parent.byName.has(name));
     const gone = [...went].filter((name) => isWhole === false || parent.byName.has(name));
-    if (parent.stat) parent.stat = { ...parent.stat, num_children: Math.max(0, parent.stat.num_children + fresh.length - gone.length) };
+    if (parent.stat)
+      parent.stat = {
+        ...parent.stat,
+        num_children: Math.max(0, parent.stat.num_children + fresh.length - gone.length),
+      };
     for (const name of went) parent.openChildren.delete(name);
     if (!parent.isOpen) {
       parent.hasChildren = parent.stat ? parent.stat.num_children > 0 : parent.hasChildren || came.size > 0;
@@ -152,8 +156,12 @@ export class TreeModel {
       return true;
     }
     const isSure = isWhole || (!fresh.length && gone.every((name) => parent.byName.has(name)));
-    if (gone.length) parent.children = parent.children.filter((child) => child === null || !went.has(child.name));
-    if (fresh.length && isWhole) parent.children = [...parent.children, ...fresh.map((name) => new TreeNode(parent, name, {}))].sort((a, b) => compareNames(a.name, b.name));
+    if (gone.length)
+      parent.children = parent.children.filter((child) => child === null || !went.has(child.name));
+    if (fresh.length && isWhole)
+      parent.children = [...parent.children, ...fresh.map((name) => new TreeNode(parent, name, {}))].sort(
+        (a, b) => compareNames(a.name, b.name),
+      );
     this.#settle(parent);
     parent.hasChildren = parent.children.length > 0 || !isSure;
     return isSure;
@@ -200,7 +208,8 @@ export class TreeModel {
 
 function resize(parent, length) {
   if (length < parent.children.length) parent.children.length = length;
-  else if (length > parent.children.length) parent.children = parent.children.concat(new Array(length - parent.children.length).fill(null));
+  else if (length > parent.children.length)
+    parent.children = parent.children.concat(new Array(length - parent.children.length).fill(null));
 }
 
 function hasPlace(node) {

@@ -15,7 +15,12 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const NONE = "–";
-const NOUNS = { sessions: ["session"], watches: ["watch", "watches"], nodes: ["node"], connections: ["connection"] };
+const NOUNS = {
+  sessions: ["session"],
+  watches: ["watch", "watches"],
+  nodes: ["node"],
+  connections: ["connection"],
+};
 
 let moment = null;
 
@@ -51,7 +56,11 @@ export function bytes(value) {
 /** Return a number of milliseconds that were measured: "0.42 ms", "1.2 s". */
 export function milliseconds(value) {
   if (value === null || value === undefined) return NONE;
-  return value >= 10 * SECOND ? duration(value) : value >= SECOND ? `${SHORT.format(value / SECOND)} s` : `${SHORT.format(value)} ms`;
+  return value >= 10 * SECOND
+    ? duration(value)
+    : value >= SECOND
+      ? `${SHORT.format(value / SECOND)} s`
+      : `${SHORT.format(value)} ms`;
 }
 
 /** Return a span of time in at most two units: "45 s", "3 min", "2 h 5 min", "4 d 3 h". */
@@ -79,7 +88,10 @@ export function exact(ms) {
   const time = new Date(ms);
   if (Number.isNaN(time.getTime())) return String(ms);
   const offset = -time.getTimezoneOffset();
-  const zone = offset === 0 ? "UTC" : `UTC${offset < 0 ? "−" : "+"}${pad(Math.floor(Math.abs(offset) / 60))}:${pad(Math.abs(offset) % 60)}`;
+  const zone =
+    offset === 0
+      ? "UTC"
+      : `UTC${offset < 0 ? "−" : "+"}${pad(Math.floor(Math.abs(offset) / 60))}:${pad(Math.abs(offset) % 60)}`;
   return `${day(time)} ${clock(time)}.${String(time.getMilliseconds()).padStart(3, "0")} ${zone}`;
 }
 
@@ -106,7 +118,12 @@ export function ago(ms) {
 /** Return a span that began at a time and goes on, as an element: "3 min". */
 export function since(ms) {
   if (ms === null || ms === undefined) return el("span.none", { title: "not known" }, NONE);
-  const element = el("time", { datetime: isoOrNone(ms), title: `since ${exact(ms)}`, "data-ms": ms, "data-since": true });
+  const element = el("time", {
+    datetime: isoOrNone(ms),
+    title: `since ${exact(ms)}`,
+    "data-ms": ms,
+    "data-since": true,
+  });
   element.textContent = duration(reference() - ms);
   return element;
 }

@@ -23,7 +23,9 @@ const BOXES_MAX = 40;
 /** Return the graph as an element. `addresses` has the address of a session. */
 export function drawWaits(waits, deadlocks, addresses) {
   const stuck = new Set(deadlocks.flat());
-  const wanted = [...waits].sort((a, b) => Number(stuck.has(b.waiter_session)) - Number(stuck.has(a.waiter_session)));
+  const wanted = [...waits].sort(
+    (a, b) => Number(stuck.has(b.waiter_session)) - Number(stuck.has(a.waiter_session)),
+  );
   const sessions = new Set();
   const shown = wanted.filter(({ waiter_session: waiter, holder_session: holder }) => {
     const fresh = [waiter, holder].filter((one) => !sessions.has(one));
@@ -33,19 +35,32 @@ export function drawWaits(waits, deadlocks, addresses) {
   });
   const places = arrange([...sessions], shown, deadlocks);
   const all = [...places.values()];
-  const width = Math.max(...all.map(({ x }) => x)) + WIDTH + (all.some(({ hasRight }) => hasRight) ? BESIDE : MARGIN);
+  const width =
+    Math.max(...all.map(({ x }) => x)) + WIDTH + (all.some(({ hasRight }) => hasRight) ? BESIDE : MARGIN);
   const height = Math.max(...all.map((place) => place.y + place.height)) + MARGIN;
   const edges = shown.map((wait) => edge(wait, places, deadlocks));
   const drawing = svg(
     "svg",
-    { class: "waits", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Who waits for whom: ${sessions.size} sessions` },
+    {
+      class: "waits",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "group",
+      "aria-label": `Who waits for whom: ${sessions.size} sessions`,
+    },
     svg("defs", null, arrow("arrow", "arrow"), arrow("arrow-bad", "arrow bad")),
     edges.map(({ line }) => line),
     [...places].map(([session, place]) => box(session, place, stuck.has(session), addresses.get(session))),
     edges.map(({ label }) => label),
   );
   const rest = wanted.length - shown.length;
-  return el("div.waits-part", null, el("div.scroll.graph", { tabIndex: 0, role: "region", "aria-label": "Graph, scrollable" }, drawing), rest > 0 ? el("p.hint", null, `${rest} more waits are in the table.`) : null);
+  return el(
+    "div.waits-part",
+    null,
+    el("div.scroll.graph", { tabIndex: 0, role: "region", "aria-label": "Graph, scrollable" }, drawing),
+    rest > 0 ? el("p.hint", null, `${rest} more waits are in the table.`) : null,
+  );
 }
 
 /** Return the place of each session, with the heights at which arrows arrive, by path. */
@@ -53,7 +68,12 @@ function arrange(sessions, waits, circles) {
   const targets = new Map(sessions.map((one) => [one, []]));
   for (const { waiter_session: waiter, holder_session: holder } of waits) targets.get(waiter).push(holder);
   const layers = layersOf(sessions, targets, circles);
-  const places = new Map(sessions.map((one) => [one, { ports: new Map(), layer: layers.get(one), hasRight: false, hasLeft: false }]));
+  const places = new Map(
+    sessions.map((one) => [
+      one,
+      { ports: new Map(), layer: layers.get(one), hasRight: false, hasLeft: false },
+    ]),
+  );
   for (const { waiter_session: waiter, holder_session: holder, path } of waits) {
     const [from, to] = [places.get(waiter), places.get(holder)];
     if (from.layer !== to.layer) to.ports.set(path, 0);
@@ -61,7 +81,10 @@ function arrange(sessions, waits, circles) {
   }
   const last = Math.max(0, ...layers.values());
   const middle = (one) => {
-    const known = targets.get(one).map((target) => places.get(target).y).filter((y) => y !== undefined);
+    const known = targets
+      .get(one)
+      .map((target) => places.get(target).y)
+      .filter((y) => y !== undefined);
     return known.length ? known.reduce((a, b) => a + b, 0) / known.length : 0;
   };
   const isBeside = (layer) => sessions.some((one) => layers.get(one) === layer && places.get(one).hasLeft);
@@ -69,7 +92,11 @@ function arrange(sessions, waits, circles) {
   const lefts = [];
   for (let layer = last; layer >= 0; layer--) {
     lefts[layer] = x;
-    x += WIDTH + GAP_X + (isBeside(layer) ? BESIDE / 2 : 0) + (layer > 0 && isBeside(layer - 1) ? BESIDE / 2 : 0);
+    x +=
+      WIDTH +
+      GAP_X +
+      (isBeside(layer) ? BESIDE / 2 : 0) +
+      (layer > 0 && isBeside(layer - 1) ? BESIDE / 2 : 0);
   }
   for (let layer = 0; layer <= last; layer++) {
     const column = sessions.filter((one) => layers.get(one) === layer);
@@ -82,7 +109,8 @@ function arrange(sessions, waits, circles) {
       place.y = column.length === 1 && layer > 0 ? Math.max(free, middle(one)) : free;
       free = place.y + place.height + GAP_Y;
       let port = 0;
-      for (const path of place.ports.keys()) place.ports.set(path, place.y + (place.height * ++port) / (place.ports.size + 1));
+      for (const path of place.ports.keys())
+        place.ports.set(path, place.y + (place.height * ++port) / (place.ports.size + 1));
     }
   }
   return places;
@@ -98,7 +126,9 @@ function layersOf(sessions, targets, circles) {
     if (entered.has(one)) return 0;
     const group = circles.find((circle) => circle.includes(one)) ?? [one];
     group.forEach((member) => entered.add(member));
-    const outside = group.flatMap((member) => targets.get(member) ?? []).filter((target) => !group.includes(target));
+    const outside = group
+      .flatMap((member) => targets.get(member) ?? [])
+      .filter((target) => !group.includes(target));
     const layer = outside.length ? 1 + Math.max(...outside.map(layerOf)) : 0;
     group.forEach((member) => layers.set(member, layer));
     return layer;
@@ -113,10 +143,23 @@ function edge({ waiter_session: waiter, holder_session: holder, path }, places, 
   const isBad = circles.some((circle) => circle.includes(waiter) && circle.includes(holder));
   const { d, label } = from.layer === to.layer ? beside(from, to) : across(from, to, path);
   const kind = isBad ? "wait bad" : "wait";
-  const told = svg("title", null, `${visible(waiter, 24)} waits for ${visible(holder, 24)}: ${visible(path, 200)}`);
+  const told = svg(
+    "title",
+    null,
+    `${visible(waiter, 24)} waits for ${visible(holder, 24)}: ${visible(path, 200)}`,
+  );
   return {
-    line: svg("g", { class: kind }, told, svg("path", { d, "marker-end": isBad ? "url(#arrow-bad)" : "url(#arrow)" })),
-    label: svg("text", { class: isBad ? "wait-label bad" : "wait-label", x: label.x, y: label.y, "text-anchor": label.anchor }, visible(path.slice(path.lastIndexOf("/") + 1) || path, 18)),
+    line: svg(
+      "g",
+      { class: kind },
+      told,
+      svg("path", { d, "marker-end": isBad ? "url(#arrow-bad)" : "url(#arrow)" }),
+    ),
+    label: svg(
+      "text",
+      { class: isBad ? "wait-label bad" : "wait-label", x: label.x, y: label.y, "text-anchor": label.anchor },
+      visible(path.slice(path.lastIndexOf("/") + 1) || path, 18),
+    ),
   };
 }
 
@@ -128,7 +171,10 @@ function across(from, to, path) {
   const start = isBack ? from.x : x1;
   const end = isBack ? to.x + WIDTH : x2;
   const bend = (isBack ? -1 : 1) * Math.max(60, Math.abs(end - start) * 0.4);
-  return { d: `M${start} ${y1}C${start + bend} ${y1} ${end - bend} ${y2} ${end} ${y2}`, label: { x: end - (isBack ? -14 : 14), y: y2 - 4, anchor: isBack ? "start" : "end" } };
+  return {
+    d: `M${start} ${y1}C${start + bend} ${y1} ${end - bend} ${y2} ${end} ${y2}`,
+    label: { x: end - (isBack ? -14 : 14), y: y2 - 4, anchor: isBack ? "start" : "end" },
+  };
 }
 
 /** An arrow within a column: down at the right side, up at the left one, so that two ways are two lines. */
@@ -138,11 +184,28 @@ function beside(from, to) {
   const x = from.x + side;
   const [y1, y2] = [from.y + from.height / 2, to.y + to.height / 2];
   const bend = (isDown ? 1 : -1) * Math.min(70, 36 + Math.abs(y2 - y1) / 8);
-  return { d: `M${x} ${y1}C${x + bend} ${y1} ${x + bend} ${y2} ${x} ${y2}`, label: { x: x + bend * 0.85, y: (y1 + y2) / 2 + 4, anchor: isDown ? "start" : "end" } };
+  return {
+    d: `M${x} ${y1}C${x + bend} ${y1} ${x + bend} ${y2} ${x} ${y2}`,
+    label: { x: x + bend * 0.85, y: (y1 + y2) / 2 + 4, anchor: isDown ? "start" : "end" },
+  };
 }
 
 function arrow(id, kind) {
-  return svg("marker", { id, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z" }));
+  return svg(
+    "marker",
+    {
+      id,
+      class: kind,
+      viewBox: "0 0 8 8",
+      refX: 7,
+      refY: 4,
+      markerWidth: 9,
+      markerHeight: 9,
+      markerUnits: "userSpaceOnUse",
+      orient: "auto-start-reverse",
+    },
+    svg("path", { d: "M0 0L8 4L0 8z" }),
+  );
 }
 
 function box(session, { x, y, height }, isStuck, address) {

@@ -12,8 +12,25 @@ const KINDS = {
   ttl: "Goes when it had no child and no change for its time to live.",
 };
 const ALL = ["read", "write", "create", "delete", "admin"];
-const VERBS = { read: "read it and list its children", write: "set its data", create: "create children", delete: "delete children", admin: "change these rights" };
-const SHORT_VERBS = { read: "read", write: "write", create: "create children", delete: "delete children", admin: "change rights" };
+const VERBS = {
+  read: "read it and list its children",
+  write: "set its data",
+  create: "create children",
+  delete: "delete children",
+  admin: "change these rights",
+};
+const SHORT_VERBS = {
+  read: "read",
+  write: "write",
+  create: "create children",
+  delete: "delete children",
+  admin: "change rights",
+};
+
+/** Return a server's version. Paddock calls itself a ZooKeeper too, whose clients ask for that one. */
+export function versionWords(version) {
+  return visible(String(version ?? "–").replace(/^.*-paddock-/, ""), 40);
+}
 
 export function kindWords(kind) {
   return KINDS[kind] ?? "";
@@ -23,9 +40,21 @@ export function kindWords(kind) {
 export function statList(stat, size) {
   const rows = [
     ["Created", [ago(stat.ctime_ms), " by the write ", zxid(stat.czxid)]],
-    ["Data changed", stat.version === 0 ? "never since" : [ago(stat.mtime_ms), " by the write ", zxid(stat.mzxid)]],
+    [
+      "Data changed",
+      stat.version === 0 ? "never since" : [ago(stat.mtime_ms), " by the write ", zxid(stat.mzxid)],
+    ],
     ["Data", [bytes(size ?? stat.data_length), `, version ${stat.version}`]],
-    ["Children", [count(stat.num_children, "child", "children"), stat.cversion ? `, ${count(stat.cversion, "coming and going", "comings and goings")}, the last by the write ` : "", stat.cversion ? zxid(stat.pzxid) : ""]],
+    [
+      "Children",
+      [
+        count(stat.num_children, "child", "children"),
+        stat.cversion
+          ? `, ${count(stat.cversion, "coming and going", "comings and goings")}, the last by the write `
+          : "",
+        stat.cversion ? zxid(stat.pzxid) : "",
+      ],
+    ],
     ["Rights changed", stat.aversion === 0 ? "never since" : count(stat.aversion, "time")],
   ];
   return factList(rows);
@@ -36,7 +65,9 @@ export function factList(rows) {
   return el(
     "dl.facts",
     null,
-    rows.filter(([, fact]) => fact !== null && fact !== undefined && fact !== false).map(([term, fact]) => el("div", null, el("dt", null, term), el("dd", null, fact))),
+    rows
+      .filter(([, fact]) => fact !== null && fact !== undefined && fact !== false)
+      .map(([term, fact]) => el("div", null, el("dt", null, term), el("dd", null, fact))),
   );
 }
 
@@ -63,7 +94,8 @@ function who({ scheme, id }) {
   if (scheme === "world") return "Everybody";
   if (scheme === "auth") return "Who created it";
   if (scheme === "ip") return ["Clients at ", shownName(id)];
-  if (scheme === "digest") return [shownName(id.split(":")[0]), el("span.hint", { title: visible(id, 200) }, " (by password)")];
+  if (scheme === "digest")
+    return [shownName(id.split(":")[0]), el("span.hint", { title: visible(id, 200) }, " (by password)")];
   return [shownName(`${scheme}:${id}`)];
 }
 

@@ -49,9 +49,25 @@ export function createNodePanel({ onclose }) {
     load: (signal) => get("node", { path, bytes: wantedBytes }, { signal }),
     draw,
   });
-  const nothing = el("div.empty", null, el("p.empty-title", null, "No node is selected"), el("p", null, "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, ", el("kbd", null, "/"), " searches in names."));
+  const nothing = el(
+    "div.empty",
+    null,
+    el("p.empty-title", null, "No node is selected"),
+    el(
+      "p",
+      null,
+      "Select one in the tree to see its data, its facts and who may do what. Arrow keys move through the tree, ",
+      el("kbd", null, "/"),
+      " searches in names.",
+    ),
+  );
   const back = el("button.quiet.back", { type: "button", onclick: onclose }, "‹ Tree");
-  const whole = el("div.node", { hidden: true }, el("div.node-head", null, back, crumbs, el("div.node-title", null, heading, kind, copyButton)), reading.element);
+  const whole = el(
+    "div.node",
+    { hidden: true },
+    el("div.node-head", null, back, crumbs, el("div.node-title", null, heading, kind, copyButton)),
+    reading.element,
+  );
   const element = el("section.node-side", { "aria-label": "Node" }, nothing, whole);
 
   function read(amount = wantedBytes) {
@@ -70,8 +86,16 @@ export function createNodePanel({ onclose }) {
     hidden.hidden = found.data !== null;
     hidden.textContent = found.hidden ?? "You may not read the data of this node.";
     if (found.data !== null) data.update(found);
-    fill(stat, found.stat ? statList(found.stat, found.size) : el("p.hint", null, "You may not know anything about this node but that it is there."));
-    fill(rights, !found.acl ? el("p.hint", null, "You may not read the rights of this node.") : aclList(found.acl));
+    fill(
+      stat,
+      found.stat
+        ? statList(found.stat, found.size)
+        : el("p.hint", null, "You may not know anything about this node but that it is there."),
+    );
+    fill(
+      rights,
+      !found.acl ? el("p.hint", null, "You may not read the rights of this node.") : aclList(found.acl),
+    );
     drawOthers(found);
     drawActions(found);
     past.show(path, hasChanged);
@@ -88,7 +112,19 @@ export function createNodePanel({ onclose }) {
           el("h3", null, "Who has to do with it"),
           factList([
             ["Owner", owner && ["session ", session(owner), ", with which it goes"]],
-            ["Watched by", watchers && (watchers.length ? [count(watchers.length, "session"), ": ", watchers.slice(0, 20).map((one, index) => [index ? ", " : "", session(one.session ?? one)])] : "nobody")],
+            [
+              "Watched by",
+              watchers &&
+                (watchers.length
+                  ? [
+                      count(watchers.length, "session"),
+                      ": ",
+                      watchers
+                        .slice(0, 20)
+                        .map((one, index) => [index ? ", " : "", session(one.session ?? one)]),
+                    ]
+                  : "nobody"),
+            ],
             ["Quota", quota && quotaWords(quota)],
           ]),
         ),
@@ -101,10 +137,14 @@ export function createNodePanel({ onclose }) {
     fill(
       actions,
       mayWrite && [
-        found.data !== null && el("button.plain", { type: "button", onclick: () => openSet(found, done) }, "Set data…"),
+        found.data !== null &&
+          el("button.plain", { type: "button", onclick: () => openSet(found, done) }, "Set data…"),
         el("button.plain", { type: "button", onclick: () => openCreate(found, done) }, "Create a child…"),
-        found.acl && found.stat && el("button.plain", { type: "button", onclick: () => openAcl(found, done) }, "Change rights…"),
-        found.path !== "/" && el("button.danger", { type: "button", onclick: () => openDelete(found, onclose) }, "Delete…"),
+        found.acl &&
+          found.stat &&
+          el("button.plain", { type: "button", onclick: () => openAcl(found, done) }, "Change rights…"),
+        found.path !== "/" &&
+          el("button.danger", { type: "button", onclick: () => openDelete(found, onclose) }, "Delete…"),
       ],
     );
   }
@@ -150,10 +190,26 @@ export function createNodePanel({ onclose }) {
  */
 function createPast() {
   const rows = el("ol.changes");
-  const newer = el("button.plain", { type: "button", hidden: true, onclick: () => read(null) }, "It has changed since: read again");
-  const more = el("button.plain", { type: "button", hidden: true, onclick: () => read(next) }, "Earlier changes");
+  const newer = el(
+    "button.plain",
+    { type: "button", hidden: true, onclick: () => read(null) },
+    "It has changed since: read again",
+  );
+  const more = el(
+    "button.plain",
+    { type: "button", hidden: true, onclick: () => read(next) },
+    "Earlier changes",
+  );
   const state = el("p.hint", { role: "status" });
-  const details = el("details.past", { ontoggle: () => details.open && !isRead && read(null) }, el("summary", null, "History"), newer, rows, state, more);
+  const details = el(
+    "details.past",
+    { ontoggle: () => details.open && !isRead && read(null) },
+    el("summary", null, "History"),
+    newer,
+    rows,
+    state,
+    more,
+  );
   let path = null;
   let next = null;
   let isRead = false;
@@ -166,12 +222,22 @@ function createPast() {
     newer.hidden = more.hidden = true;
     state.textContent = "Reading…";
     try {
-      const answer = await get("history", { path, before, limit: 20 }, { isTimeless: true, signal: mine.signal });
+      const answer = await get(
+        "history",
+        { path, before, limit: 20 },
+        { isTimeless: true, signal: mine.signal },
+      );
       if (before === null) fill(rows);
-      rows.append(...answer.changes.map((change) => el("li", null, changeRow({ path, ...change }, { isPathShown: false }))));
+      rows.append(
+        ...answer.changes.map((change) =>
+          el("li", null, changeRow({ path, ...change }, { isPathShown: false })),
+        ),
+      );
       next = answer.next ?? null;
       more.hidden = next === null;
-      state.textContent = rows.childElementCount ? "" : "Nothing became of it as far back as the history goes.";
+      state.textContent = rows.childElementCount
+        ? ""
+        : "Nothing became of it as far back as the history goes.";
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error.status === undefined) throw error;
@@ -206,12 +272,17 @@ function crumbLinks(path) {
     way += `/${name}`;
     return ["/", el("a", { href: nodeLink(way) }, shownName(name, 40))];
   });
-  return [el("a", { href: path === "/" ? link("tree") : nodeLink("/"), "aria-label": "the root" }, "root"), links.length ? links : null, names.length ? "/" : null];
+  return [
+    el("a", { href: path === "/" ? link("tree") : nodeLink("/"), "aria-label": "the root" }, "root"),
+    links.length ? links : null,
+    names.length ? "/" : null,
+  ];
 }
 
 function quotaWords({ nodes, nodes_limit: nodesLimit, bytes: used, bytes_limit: bytesLimit, path }) {
   const parts = [];
-  if (nodesLimit !== null && nodesLimit !== undefined) parts.push(`${number(nodes)} of ${count(nodesLimit, "node")}`);
+  if (nodesLimit !== null && nodesLimit !== undefined)
+    parts.push(`${number(nodes)} of ${count(nodesLimit, "node")}`);
   if (bytesLimit !== null && bytesLimit !== undefined) parts.push(`${bytes(used)} of ${bytes(bytesLimit)}`);
   return [parts.join(", ") || "no limit", path ? ` for all below ${visible(path, 80)}` : ""];
 }

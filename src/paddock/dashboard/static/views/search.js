@@ -16,12 +16,29 @@ const ENOUGH = 20;
 const CALLS_MAX = 25;
 
 export function createSearch({ onpick, onleave }) {
-  const input = el("input", { type: "search", placeholder: "Search in names", "aria-label": "Search in the names of nodes", autocomplete: "off", spellcheck: "false", oninput: later, onkeydown: press });
+  const input = el("input", {
+    type: "search",
+    placeholder: "Search in names",
+    "aria-label": "Search in the names of nodes",
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: later,
+    onkeydown: press,
+  });
   const results = el("ul.found");
   const state = el("p.hint", { role: "status" });
-  const more = el("button.plain", { type: "button", hidden: true, onclick: () => look(true) }, "Look further");
+  const more = el(
+    "button.plain",
+    { type: "button", hidden: true, onclick: () => look(true) },
+    "Look further",
+  );
   const part = el("div.search-results", { hidden: true }, state, results, more);
-  const element = el("search.search", null, el("div.search-box", null, input, el("kbd", { "aria-hidden": "true" }, "/")), part);
+  const element = el(
+    "search.search",
+    null,
+    el("div.search-box", null, input, el("kbd", { "aria-hidden": "true" }, "/")),
+    part,
+  );
   let timer = 0;
   let controller = null;
   let next = null;
@@ -74,14 +91,19 @@ export function createSearch({ onpick, onleave }) {
       input.value = "";
       later();
     };
-    return el("li", null, el("a", { href: nodeLink(path), onclick: () => setTimeout(leave) }, shownName(path, 300)));
+    return el(
+      "li",
+      null,
+      el("a", { href: nodeLink(path), onclick: () => setTimeout(leave) }, shownName(path, 300)),
+    );
   }
 
   function press(event) {
     if (event.key === "Escape" && input.value === "") onleave();
     if (event.key === "ArrowDown" || event.key === "Enter") {
       const first = results.querySelector("a");
-      if (event.key === "Enter" && input.value.startsWith("/") && !first) onpick(input.value.replace(/(.)\/+$/, "$1"));
+      if (event.key === "Enter" && input.value.startsWith("/") && !first)
+        onpick(input.value.replace(/(.)\/+$/, "$1"));
       first?.focus();
     }
   }

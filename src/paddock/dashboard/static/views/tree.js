@@ -31,13 +31,22 @@ export function createTree() {
     },
     (parent, error) => {
       problem.hidden = false;
-      fill(problem, el("span", null, `${visible(parent.path, 80)}: ${error.message}`), el("button.plain", { type: "button", onclick: () => (problem.hidden = true, list.later()) }, "Try again"));
+      fill(
+        problem,
+        el("span", null, `${visible(parent.path, 80)}: ${error.message}`),
+        el(
+          "button.plain",
+          { type: "button", onclick: () => ((problem.hidden = true), list.later()) },
+          "Try again",
+        ),
+      );
       failed.add(parent);
     },
   );
   const failed = new Set();
   const list = createTreeList(model, {
-    onneed: (parent, index) => (failed.has(parent) && !problem.hidden ? undefined : loader.load(parent, index)),
+    onneed: (parent, index) =>
+      failed.has(parent) && !problem.hidden ? undefined : loader.load(parent, index),
     onopen: open,
     onclose: close,
     onselect: (node) => go("tree", { path: node.path }),
@@ -46,7 +55,13 @@ export function createTree() {
   });
   const panel = createNodePanel({ onclose: () => go("tree"), onwritten: () => {} });
   const search = createSearch({ onpick: (path) => go("tree", { path }), onleave: () => list.focus() });
-  const head = el("div.tree-head", { "aria-hidden": "true" }, el("span", null, "Name"), el("span", null, "Children"), el("span", null, "Data"));
+  const head = el(
+    "div.tree-head",
+    { "aria-hidden": "true" },
+    el("span", null, "Name"),
+    el("span", null, "Children"),
+    el("span", null, "Data"),
+  );
   const left = el("section.tree-side", { "aria-label": "Tree" }, search.element, problem, head, list.element);
   const element = el("div.view.tree-view", null, el("h1.unseen", null, "Tree"), left, panel.element);
   search.onshow((isShown) => (list.element.hidden = head.hidden = isShown));
@@ -127,7 +142,12 @@ export function createTree() {
 
   function tell(now) {
     const { path, kind } = now.at(-1);
-    const words = { created: "was created", deleted: "was deleted", changed: "changed", acl: "has other rights" };
+    const words = {
+      created: "was created",
+      deleted: "was deleted",
+      changed: "changed",
+      acl: "has other rights",
+    };
     announce(`${visible(path, 80)} ${words[kind] ?? "changed"}.`, now.length);
   }
 
