@@ -6,18 +6,16 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("paddock.dashboard.app")
 
 from paddock.sync import Client, connect
 from tests.support.command import COMMAND, DEADLINE_S, serving
 from tests.support.dashboard_page import AXE, CHROMIUM, PHONE, DashboardPage, chromium
 
-if not CHROMIUM.exists():
-    pytest.skip("Debian's chromium is not installed", allow_module_level=True)
+if find_spec("paddock.dashboard.app") is None or not CHROMIUM.exists():
+    pytest.skip("needs the dashboard, and Debian's chromium", allow_module_level=True)
 
 LINK = re.compile(r"http://\S+/login\?token=\S+")
 MANY = 3000
@@ -52,8 +50,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with serving("--data", data, "--port", "0") as server:
         hosts = "{}:{}".format(*server.address)
         process = subprocess.Popen(
-            [*COMMAND, "dashboard", "--server", hosts, "--port", "0", "--no-open"]
-            + ["--allow-writes", "--data", str(data)],
+            [
+                *(*COMMAND, "dashboard", "--server", hosts, "--port", "0", "--no-open"),
+                *("--allow-writes", "--data", str(data)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
