@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from typing import TypeVar
 
 import pytest
 
@@ -16,6 +18,8 @@ from tests.support.dashboard_page import AXE, CHROMIUM, PHONE, DashboardPage, ch
 
 if find_spec("paddock.dashboard.app") is None or not CHROMIUM.exists():
     pytest.skip("needs the dashboard, and Debian's chromium", allow_module_level=True)
+
+T = TypeVar("T")
 
 LINK = re.compile(r"http://\S+/login\?token=\S+")
 MANY = 3000
@@ -29,11 +33,18 @@ HOSTILE = (
 
 
 class Stage:
-    """A server with its dashboard, a client of it, and a browser."""
+    """A server with its dashboard, and a client of it."""
 
-    def __init__(self, client: Client, process: subprocess.Popen[str]) -> None:
-        self.client = client
+    def __init__(
+        self, client: Client, process: subprocess.Popen[str], thread: ThreadPoolExecutor
+    ) -> None:
+        self._client = client
         self._process = process
+        self._thread = thread
+
+    def call(self, work: Callable[[Client], T]) -> T:
+        """Let the client do something, in a thread where no event loop runs."""
+        return self._thread.submit(work, self._client).result(DEADLINE_S)
 
     def link(self) -> str:
         """Return the next link that the dashboard prints."""
@@ -60,9 +71,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             text=True,
         )
         try:
-            with connect(hosts) as client:
-                fill(client)
-                yield Stage(client, process)
+            with connect(hosts) as client, ThreadPoolExecutor(1) as thread:
+                stage = Stage(client, process, thread)
+                stage.call(fill)
+                yield stage
         finally:
             process.terminate()
             process.communicate(timeout=DEADLINE_S)
@@ -110,11 +122,11 @@ def test_many_children_are_walked_by_keys_and_only_some_are_in_the_page(
 def test_a_change_is_seen_at_once(page: DashboardPage, stage: Stage) -> None:
     page.select("/config/motd")
     page.wait_data("first")
-    stage.client.set("/config/motd", b"second")
+    stage.call(lambda client: client.set("/config/motd", b"second"))
     page.wait_data("second")
-    stage.client.create("/config/fresh", b"x")
+    stage.call(lambda client: client.create("/config/fresh", b"x"))
     page.row("fresh").wait_for()
-    stage.client.delete("/config/fresh")
+    stage.call(lambda client: client.delete("/config/fresh"))
     page.row("fresh").wait_for(state="detached")
 
 
@@ -140,30 +152,30 @@ def test_a_write_with_an_old_version_shows_both(page: DashboardPage, stage: Stag
     page.select("/config/app.json")
     page.press("Set data…")
     page.dialog().get_by_label("Data").fill("mine")
-    stage.client.set("/config/app.json", b"theirs")
+    stage.call(lambda client: client.set("/config/app.json", b"theirs"))
     page.press("Set")
     page.page.locator(".conflict .both", has_text="theirs").wait_for()
     page.press("Overwrite it with mine")
     page.wait_dialog_closed()
     page.wait_data("mine")
-    assert stage.client.get("/config/app.json").data == b"mine"
+    assert stage.call(lambda client: client.get("/config/app.json").data) == b"mine"
 
 
 def test_a_delete_says_first_what_goes(page: DashboardPage, stage: Stage) -> None:
-    stage.client.create("/doomed", b"")
-    stage.client.create("/doomed/child", b"")
+    stage.call(lambda client: client.create("/doomed", b""))
+    stage.call(lambda client: client.create("/doomed/child", b""))
     page.select("/doomed")
     page.press("Delete…")
     page.dialog().locator(".preview", has_text="/doomed/child").wait_for()
     page.press("Delete 2 nodes")
     page.wait_dialog_closed()
     page.row("doomed").wait_for(state="detached")
-    assert not stage.client.exists("/doomed")
+    assert stage.call(lambda client: client.exists("/doomed")) is None
 
 
 def test_a_node_is_shown_as_it_was_after_a_write(page: DashboardPage, stage: Stage) -> None:
-    stage.client.create("/past", b"old")
-    stage.client.set("/past", b"new")
+    stage.call(lambda client: client.create("/past", b"old"))
+    stage.call(lambda client: client.set("/past", b"new"))
     page.select("/past")
     page.wait_data("new")
     page.page.locator("details.past summary").first.click()
@@ -189,7 +201,7 @@ def test_a_second_browser_on_a_phone_sees_the_same(stage: Stage, page: Dashboard
     assert browser is not None
     phone = DashboardPage(browser, stage.link(), PHONE, is_dark=True)
     phone.show("tree", path="/config/motd")
-    phone.wait_data("second")
+    phone.wait_data(stage.call(lambda client: client.get("/config/motd").data).decode())
     assert phone.scroll_overflow() <= 0
     phone.press("‹ Tree")
     phone.row("config").wait_for()
