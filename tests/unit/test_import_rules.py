@@ -59,8 +59,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": _BELOW_SERVER
     | _BELOW_SYNC
     | {"server", "upgrade", "sync", "api", "cli", "_first_use"},
-    # A client of the service, in a process of its own.
-    "dashboard": _BELOW_SYNC | {"api"},
     "__main__": {"cli"},
     "": _BELOW_SYNC | {"sync", "api", "_first_use", "_loops"},
 }
