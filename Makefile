@@ -50,7 +50,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 clean help
+.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 incidents clean help
 
 $(VENV)/.installed: pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -202,6 +202,11 @@ mutants: $(VENV)/.dev ## bugs planted in the source, each found by the simulated
 # Histories are kept in build/lab, where `make judge` finds them.
 lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and full disks, judged, and a control: about ten minutes, with a table of what clients noticed
 	$(PURE) timeout 1800 $(BIN)/python -m pytest -s tests/fault/test_lab.py tests/fault/test_wrong_proxy.py
+
+# INCIDENTS=7:8 plays one again, INCIDENT=--cluster those of two servers.
+INCIDENTS ?= 100
+incidents: $(VENV)/.dev judges ## incidents with real processes, from seeds, whose causes `paddock explain` has to name (INCIDENTS=1000, or 7:8)
+	$(PURE) $(BIN)/python -m tests.fault.stage.incidents --seeds $(INCIDENTS) $(INCIDENT)
 
 FILE ?= build/lab/*.history.gz
 judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)

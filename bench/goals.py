@@ -225,6 +225,15 @@ GOALS: Final = (
     ),
     _limit("catch-up of a new server", 20, 8, " s", _of_paddock(Figure.CLUSTER_CATCH_UP)),
     _limit("etcd's database", 8192, 1024, " MiB", _of_paddock(Figure.CLUSTER_DATABASE)),
+    _limit("a write with history, of the CPU", 1.03, 1, "×", _of_paddock(Figure.HISTORY_COST)),
+    _limit(
+        "three servers: a write with history, of the CPU",
+        1.03,
+        1,
+        "×",
+        _of_paddock(Figure.HISTORY_CLUSTER_COST),
+    ),
+    Goal("a feed from memory", 100_000, None, "/s", _of_paddock(Figure.FEED_BACKLOG)),
     *(_of_need(need, lambda results: results.clients) for need in clients.NEEDS),
     *(_of_need(need, lambda results: results.recipes) for need in recipes.NEEDS),
 )

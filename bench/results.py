@@ -43,6 +43,16 @@ class Figure(StrEnum):
     CLUSTER_LEADER_KILLED = "the leader killed"
     CLUSTER_CATCH_UP = "catch-up of a new server"
     CLUSTER_DATABASE = "etcd's database"
+    HISTORY_COST = "history"
+    HISTORY_CLUSTER_COST = "history of three servers"
+    FEED_BACKLOG = "a feed from memory"
+    FEED_LIVE = "a feed of what is written"
+    FEED_BEHIND = "a feed behind what is written"
+    FEEDS_TOLD = "feeds told"
+    FEEDS_MEMORY = "memory of feeds"
+    FEED_RESUMED = "a feed from history"
+    FEED_RESUMED_WAIT = "longest wait during a feed from history"
+    FEED_RESUMED_MEMORY = "memory of a feed from history"
 
 
 @dataclass(slots=True)

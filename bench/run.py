@@ -21,7 +21,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bench import beside, cluster, contest, growth, matrix, plot, servers, sessions, size, zkload
+from bench import (
+    beside,
+    cluster,
+    contest,
+    growth,
+    history,
+    matrix,
+    plot,
+    servers,
+    sessions,
+    size,
+    zkload,
+)
 from bench.report import as_markdown
 from bench.results import Results
 from bench.servers import BenchError
@@ -39,6 +51,7 @@ PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "etcd": beside.measure,
     "cluster": cluster.measure,
     "cluster-log": cluster.measure_log,
+    "history": history.measure,
 }
 IN_MEMORY: Final = {"tmpfs", "ramfs"}
 

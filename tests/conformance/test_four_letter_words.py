@@ -121,7 +121,9 @@ def test_srvr_shows_the_last_zxid(server: Server, client: Client, base: str) -> 
 def test_mntr_is_lines_of_key_tab_value(server: Server) -> None:
     values = monitor(server)
     assert set(MNTR_KEYS) <= values.keys()
-    assert (len(values) > len(MNTR_KEYS)) == MNTR_HAS_MORE_ROWS.on(server)
+    # Apache ZooKeeper has no feeds.
+    others = [key for key in values if not key.startswith("zk_change_feed")]
+    assert (len(others) > len(MNTR_KEYS)) == MNTR_HAS_MORE_ROWS.on(server)
     assert values.pop("zk_server_state") == "standalone"
     assert values.pop("zk_version") in four_letter_word(server.address, "srvr")
     for key in MNTR_KEYS[2:]:
@@ -200,11 +202,16 @@ def test_srvr_counts_the_same_for_the_same_operations(
 
 def test_srst_begins_to_count_anew(server: Server, client: Client, base: str) -> None:
     client.call(rq.create(f"{base}/n"))
-    assert four_letter_word(server.address, "srst") == "Server stats reset.\n"
-    values = summary(server)
+    # Upstream counts a reply some time after it was sent, and so perhaps after the reset.
+    for _ in range(10):
+        assert four_letter_word(server.address, "srst") == "Server stats reset.\n"
+        values = summary(server)
+        # srst's own answer, and the question about it.
+        if (values["Received"], values["Sent"]) == ("1", "1"):
+            break
+    else:
+        pytest.fail(f"it does not begin anew: {values}")
     assert values["Latency min/avg/max"] == "0/0.0/0"
-    # srst's own answer, and the question about it.
-    assert (values["Received"], values["Sent"]) == ("1", "1")
     assert monitor(server)["zk_cnt_updatelatency"] == "0"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from paddock.protocol.acl import digest_id
 from paddock.server.config.config import ServerConfig
+from paddock.storage.events import FOLDER, SESSION_ENDED, SESSION_OPENED, event_files, file_name
 from paddock.sync import Client, connect
 from paddock.testing import ServerThread
 from tests.support.command import ended_here, refusal_here, success_here
@@ -118,6 +120,26 @@ def test_a_server_is_asked_over_the_network(tmp_path: Path) -> None:
         # Without --at it is the service itself that is asked.
         now = run("get", "/app", "--server", server.hosts, "--admin", url)
         assert now.stdout == b"two"
+
+
+def test_what_others_have_put_among_the_events_ends_nothing(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "data" / FOLDER
+    with ServerThread(data):
+        pass
+    (newest,) = (path for _, path in event_files(folder))
+    newest.write_bytes(newest.read_bytes() + bytes(100) + b"\n" + b"[" * 100_000 + b'\n{"time_ms":')
+    (folder / file_name(1)).mkdir()
+    os.mkfifo(folder / file_name(2))
+    (folder / file_name(10**14)).mkdir()
+    # Reading this fails, also for root.
+    (folder / file_name(3)).symlink_to("/proc/self/mem")
+    with ServerThread(data) as server, connect(server.hosts) as client:
+        session = f"0x{client.session_id:x}"
+    done = ended_here("explain", "session", session, "--json", "--data", str(data))
+    assert done.status == 0
+    told = [json.loads(line)["event"] for line in json.loads(done.output)["events"]]
+    assert {SESSION_OPENED, SESSION_ENDED} <= set(told)
+    assert "some events cannot be read: Input/output error" in done.errors
 
 
 def test_history_of_nothing_says_so(lived: Lived) -> None:

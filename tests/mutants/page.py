@@ -51,7 +51,7 @@ def _tables(found: dict[str, Found]) -> Iterator[str]:
             yield "|---|---|--:|---|\n"
         for one in mutations:
             how = found.get(one.name)
-            seed, check = ("", "not yet") if how is None else (str(how.seed), _shown(how.check))
+            seed, check = ("", "not found") if how is None else (str(how.seed), _shown(how.check))
             yield f"| `{one.name}` | {one.rule} | {seed} | {check} |\n"
 
 

@@ -4,10 +4,11 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
+`layouts`, the names that recipes give their nodes, stands beside errors.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
-what servers and Apache's have written. `dashboard` is a client that a page asks, and `monitor` asks
-servers for their metrics. `cli` is on top of all. Client and server never import each
-other, and nothing imports `testing`.
+what servers and Apache's have written. `monitor` asks servers for their metrics, and `dashboard` is
+a client that a page asks. `cli` is on top of all. Client and server never import each other, and
+nothing imports `testing`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
 as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
@@ -27,9 +28,11 @@ SOURCE = Path(__file__).parents[2] / "src"
 # Which of our packages each package may import, besides itself. A root module counts as a package:
 # `paddock/__init__.py` is "", `paddock/errors.py` is "errors".
 _BELOW_SERVER = {"errors", "protocol", "state", "log", "storage"}
-_BELOW_SYNC = {"errors", "protocol", "client", "recipes"}
+_BELOW_SYNC = {"errors", "layouts", "protocol", "client", "recipes"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    # How recipes name their nodes.
+    "layouts": set(),
     # Lazy imports of the root and of `testing`.
     "_first_use": set(),
     # The choice of an event loop.
@@ -40,15 +43,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"errors", "protocol", "state", "log"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
-    "history": _BELOW_SERVER | {"upgrade"},
+    "history": _BELOW_SERVER | {"upgrade", "layouts"},
     "client": {"errors", "protocol"},
-    "recipes": {"errors", "protocol", "client"},
+    "recipes": {"errors", "layouts", "protocol", "client"},
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
     # Four-letter words, asked.
     "monitor": {"errors", "protocol", "client"},
-    # A client of a service, with a page.
+    # A client of the service, in a process of its own, with a page.
     "dashboard": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "api", "monitor"},
     "cli": _BELOW_SERVER
     | _BELOW_SYNC
@@ -68,6 +71,7 @@ _IMPURE = {
 }
 MAY_NOT_IMPORT: dict[str, set[str]] = {
     "errors": _IMPURE,
+    "layouts": _IMPURE,
     "protocol": _IMPURE,
     "state": _IMPURE,
     "server": {"time", "random"},
@@ -111,6 +115,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "discovery": {"cache", "common"},
     },
     "sync": {"recipes": set()},
+    "dashboard": {"coordination": set()},
     "testing": {"model": set(), "simulation": {"model"}},
     "cli": {
         "bench": set(),

@@ -2,8 +2,14 @@
 
 What they do not hold, nobody can tell: who asked for a write beyond its session, reads, and what
 was refused. The end of a session is the same transaction whether its client asked for it or a
-server found it silent; but only a client numbers its requests. A snapshot was written while its
-server went on, so a state begins with it only behind all that it may hold.
+server found it silent; but only a client numbers its requests.
+
+* A snapshot was written while its server went on, so a state begins with it only behind all that it
+  may hold.
+* A snapshot does not say its time. The log does, if it has the snapshot's last transaction. Else it
+  is not before the last write to a node, and not behind the next transaction.
+* Where transactions are missing, zxids leave some out. From one epoch to the next they always do;
+  there, and at the end of the log, a snapshot that was named after one of them shows it.
 """
 
 from __future__ import annotations
@@ -51,17 +57,33 @@ _NAMES: Final[dict[type[Change], str]] = {
     Nothing: "refused",
 }
 
+# What numbers the transactions of an epoch, in a zxid.
+_COUNTER: Final = (1 << 32) - 1
+
 
 class ApacheSource:
     """What a `zoo.cfg` calls dataDir and dataLogDir."""
 
+    unknown = (
+        "Apache's files do not say who a client was, from where it came, or why a session that"
+        " expired was silent"
+    )
+
     def __init__(self, data: Path, log: Path | None = None) -> None:
         self._data = data
         self._log = data if log is None else log
+        self._is_log_named = log is not None
 
     def begin(self, moment: Moment) -> ApachePast:
-        zxid = self._last_zxid(moment)
         snapshots, logs = find_snapshots(self._data), find_logs(self._log)
+        if snapshots and not logs and not self._is_log_named:
+            # It may have been forgotten, and the newest snapshot is not the end.
+            raise HistoryError(
+                f"{self._data / 'version-2'}: there is no transaction log in it; name the"
+                " dataLogDir of the zoo.cfg with --log-dir, or this folder itself if there really"
+                " is none"
+            )
+        zxid = self._last_zxid(moment)
         for named, path in reversed(snapshots):
             past = self._from(named, path) if named <= zxid else None
             if past is not None and past.zxid <= zxid:
@@ -83,7 +105,8 @@ class ApacheSource:
         """Yield the transactions of the log behind a zxid."""
         logs = find_logs(self._log)
         ends = [first for first, _ in logs[1:]]
-        for (_, path), end in zip(logs, [*ends, None], strict=True):
+        # Without a file there is no end either.
+        for (_, path), end in zip(logs, [*ends, None], strict=False):
             # The file before the first that is surely needed may end with some that are.
             if end is None or end > after + 1:
                 for _, transaction in transactions(TransactionLog(path)):
@@ -96,6 +119,23 @@ class ApacheSource:
             if named > zxid and (past := self._from(named, path)) is not None:
                 return past
         return None
+
+    def has_snapshot_between(self, zxid: int, following: int | None) -> bool:
+        """Return whether a snapshot was named after a transaction between two.
+
+        A server that begins an epoch may write one, which is named after none.
+        """
+        return any(
+            named > zxid and (following is None or named < following) and named & _COUNTER
+            for named, _ in find_snapshots(self._data)
+        )
+
+    def time_at(self, zxid: int) -> tuple[int | None, int | None]:
+        """Return the time of a transaction, if the log has it, and how late it may be at most."""
+        for transaction in self.transactions(zxid - 1):
+            time_ms = transaction.time_ms
+            return (time_ms if transaction.zxid == zxid else None), time_ms
+        return None, None
 
     def _last_zxid(self, moment: Moment) -> int:
         """Return the last zxid at a moment."""
@@ -111,13 +151,22 @@ class ApacheSource:
                     )
                 break
             last = transaction.zxid
-        if last < 0:
-            # A folder without a log.
-            last = max((named for named, _ in find_snapshots(self._data)), default=-1)
+        newest = max((named for named, _ in find_snapshots(self._data)), default=-1)
+        if moment.time_ms is None:
+            # The log may end before the newest snapshot.
+            return max(last, newest)
+        if last < 0 <= newest:
+            raise HistoryError(
+                f"nobody can tell what was at {moment}: this folder has snapshots and no log, and"
+                f" they do not say their times. Ask for 'now', or for zxid 0x{newest:x}"
+            )
         return last
 
     def _from(self, named: int, path: Path) -> ApachePast | None:
-        """Return the state of a snapshot, behind all that it may hold; None if it is damaged."""
+        """Return the state of a snapshot, behind all that it may hold.
+
+        None if it is damaged, or if the log does not have all of that.
+        """
         try:
             snapshot = read_snapshot(path, named)
         except DamagedFileError:
@@ -125,7 +174,7 @@ class ApacheSource:
         past = ApachePast(self, snapshot.state)
         for _ in past.steps(Moment(zxid=snapshot.reaches_zxid)):
             pass
-        return past
+        return past if past.zxid >= snapshot.reaches_zxid else None
 
 
 class ApachePast:
@@ -137,8 +186,9 @@ class ApachePast:
         self._source = source
         self._state = state
         self._is_beginning = is_beginning
-        # The time of the last transaction; before the first, that of the last write to a node.
-        self.time_ms = max((node.mtime for node in state.nodes.values()), default=0)
+        written_ms = max((node.mtime for node in state.nodes.values()), default=0)
+        known_ms, self.time_ms_max = source.time_at(state.zxid)
+        self.time_ms = written_ms if known_ms is None else known_ms
 
     @property
     def zxid(self) -> int:
@@ -154,28 +204,37 @@ class ApachePast:
 
     def steps(self, until: Moment) -> Iterator[Step | Gap]:
         while True:
-            missing = None
             for transaction in self._source.transactions(self.zxid):
-                if not follows(transaction.zxid, self.zxid, self._is_beginning):
-                    missing = transaction
+                if not self._is_next(transaction):
                     break
                 if until.is_reached(self.zxid, transaction.time_ms):
                     return
                 yield self._apply(transaction)
-            if missing is None or until.is_at(self.zxid, self.time_ms):
+            else:
+                if not self._source.has_snapshot_between(self.zxid, None):
+                    return
+            if until.is_at(self.zxid, self.time_ms):
                 return
             reason = "these transactions are in no file"
             following = self._source.go_on(self.zxid)
             if following is None:
-                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                yield Gap(self.zxid, self.time_ms, None, None, None, reason)
                 return
-            gap = Gap(self.zxid, self.time_ms, following.zxid, following.time_ms, reason)
-            if not until.has(following.zxid, following.time_ms):
+            time_ms, time_ms_max = following.time_ms, following.time_ms_max
+            gap = Gap(self.zxid, self.time_ms, following.zxid, time_ms, time_ms_max, reason)
+            if not until.has(following.zxid, time_ms_max):
                 yield gap
                 return
-            self._state, self.time_ms = following._state, following.time_ms
-            self._is_beginning = False
+            self._state, self._is_beginning = following._state, False
+            self.time_ms, self.time_ms_max = time_ms, time_ms_max
             yield gap
+
+    def _is_next(self, transaction: Transaction) -> bool:
+        """Return whether nothing is missing before a transaction."""
+        zxid = transaction.zxid
+        return follows(zxid, self.zxid, self._is_beginning) and (
+            zxid == self.zxid + 1 or not self._source.has_snapshot_between(self.zxid, zxid)
+        )
 
     def _apply(self, transaction: Transaction) -> Step:
         session = transaction.session
@@ -191,7 +250,7 @@ class ApachePast:
             elif isinstance(change, OpenSession):
                 session_change = session, OPENED, change.timeout_ms
         self._state.apply(transaction)
-        self.time_ms = transaction.time_ms
+        self.time_ms = self.time_ms_max = transaction.time_ms
         first = transaction.changes[0] if transaction.changes else Nothing()
         name = _NAMES[type(first)] if len(transaction.changes) < 2 else "multi"
         if isinstance(first, CloseSession) and not transaction.cxid:

@@ -40,11 +40,11 @@ class Moment:
             return zxid >= self.zxid
         return self.time_ms is not None and time_ms >= self.time_ms
 
-    def has(self, zxid: int, time_ms: int) -> bool:
-        """Return whether a state with this zxid and time is not later."""
+    def has(self, zxid: int, time_ms: int | None) -> bool:
+        """Return whether a state with this zxid and time is not later; False if that is unknown."""
         if self.zxid is not None:
             return zxid <= self.zxid
-        return self.time_ms is None or time_ms <= self.time_ms
+        return self.time_ms is None or (time_ms is not None and time_ms <= self.time_ms)
 
     def written(self) -> str:
         """Return it as `parse_moment` reads it, wherever and whenever that is."""
@@ -100,6 +100,15 @@ def shown_time(time_ms: int) -> str:
         return here.replace(tzinfo=None).isoformat(" ", "milliseconds")
     except (ValueError, OverflowError, OSError):
         return f"{time_ms} ms"
+
+
+def shown_span(time_ms: int, time_ms_max: int | None) -> str:
+    """Return a time that is not known exactly: it is not before one, and not behind the other."""
+    if time_ms_max is None:
+        return f"{shown_time(time_ms)} or later"
+    if time_ms_max == time_ms:
+        return shown_time(time_ms)
+    return f"some time between {shown_time(time_ms)} and {shown_time(time_ms_max)}"
 
 
 def _at(found: datetime) -> Moment:

@@ -4,6 +4,8 @@
   behind it are applied as a server that starts would apply them, with their digests compared.
 * Snapshots that are damaged are passed over.
 * A record that is missing or damaged is a gap. It goes on with the next snapshot behind it.
+* So is one whose digest shows that its server had another state, as after a vote about a state
+  (`paddock.server.cluster.disputes`). Which of the two was right, the record does not say.
 * A server may use the folder meanwhile, and purge what is being read; that is said.
 """
 
@@ -34,7 +36,7 @@ from paddock.state.machine import Outcome, StateMachine, entry_name
 from paddock.state.operations import Change
 from paddock.state.snapshot import SnapshotError, read_stamp
 from paddock.storage.load import read_state
-from paddock.storage.replay import Replay
+from paddock.storage.replay import OtherStateError, Replay
 from paddock.storage.scan import Gap as LogGap
 from paddock.storage.scan import Item, scan
 from paddock.storage.snapshots import SnapshotDamagedError, read_snapshot, snapshot_files
@@ -72,6 +74,9 @@ class Kept:
 
 class OwnSource:
     """The log and the snapshots of one server."""
+
+    # Its events are beside it.
+    unknown = ""
 
     def __init__(
         self,
@@ -129,10 +134,10 @@ class OwnSource:
         """Yield the records behind one, and what is missing of them."""
         return self._read(self._log, after)
 
-    def go_on(self, past: OwnPast) -> Replaying | None:
-        """Return the state of the first snapshot behind a state; None if there is none."""
+    def go_on(self, index: int) -> Replaying | None:
+        """Return the state of the first snapshot that has a record; None if there is none."""
         for one in self.snapshots():
-            if one.index > past.index:
+            if one.index >= index:
                 try:
                     return self._replaying(read_state(one.path, one.index), one.index)
                 except (SnapshotDamagedError, SnapshotError):
@@ -152,6 +157,9 @@ class OwnPast:
         # What is left of a record in whose middle the state is, and the next entry of it.
         self._entries: Iterator[Entry] = iter(())
         self._next: Entry | None = None
+        # The index of that record; and why it cannot be applied, if it cannot.
+        self._at = replay.index
+        self._broken = ""
         # What the last step has changed; the nodes are live.
         self.changed: list[Change] = []
 
@@ -169,6 +177,10 @@ class OwnPast:
         return self._replay.machine.time_ms
 
     @property
+    def time_ms_max(self) -> int:
+        return self.time_ms
+
+    @property
     def nodes(self) -> Nodes:
         return self._replay.machine.tree.nodes
 
@@ -177,32 +189,39 @@ class OwnPast:
 
     def steps(self, until: Moment) -> Iterator[Step | Gap]:
         while True:
-            reason = ""
             try:
-                if (yield from self._apply_some(until)):
-                    return
-                for record in self._records():
-                    if isinstance(record, str):
-                        reason = record
-                        break
-                    self._entries = self._replay.each(record)
-                    if (yield from self._apply_some(until)):
-                        return
+                reason = yield from self._follow(until)
             except FileNotFoundError:
                 raise PurgedError("the history was purged while it was read; try again") from None
+            except OtherStateError as error:
+                reason = self._broken = str(error)
+                self._entries, self._next = iter(()), None
             if not reason or until.is_at(self.zxid, self.time_ms):
                 return
-            following = self._source.go_on(self)
+            following = self._source.go_on(self._at)
             if following is None:
-                yield Gap(self.zxid, self.time_ms, None, None, reason)
+                yield Gap(self.zxid, self.time_ms, None, None, None, reason)
                 return
             zxid, time_ms = following.machine.zxid, following.machine.time_ms
-            gap = Gap(self.zxid, self.time_ms, zxid, time_ms, reason)
+            gap = Gap(self.zxid, self.time_ms, zxid, time_ms, time_ms, reason)
             if not until.has(zxid, time_ms):
                 yield gap
                 return
-            self._replay = following
+            self._replay, self._at, self._broken = following, following.index, ""
             yield gap
+
+    def _follow(self, until: Moment) -> Generator[Step, None, str]:
+        """Apply records; return why the next one cannot be before the moment is reached, if so."""
+        if self._broken or (yield from self._apply_some(until)):
+            return self._broken
+        for record in self._records():
+            self._at = self._replay.index + 1
+            if isinstance(record, str):
+                return record
+            self._entries = self._replay.each(record)
+            if (yield from self._apply_some(until)):
+                break
+        return ""
 
     def _apply_some(self, until: Moment) -> Generator[Step, None, bool]:
         """Apply what is left of a record; return whether the moment is reached before its end."""
@@ -216,7 +235,15 @@ class OwnPast:
             self._next = None
             outcome = self._replay.machine.apply(entry)
             self.changed = outcome.changes
-            yield _step(entry, outcome)
+            yield _step(entry, outcome, self._owner(outcome))
+
+    def _owner(self, outcome: Outcome) -> int:
+        """Return the number of the server that has the session now that an entry was about."""
+        change = outcome.session
+        session = (
+            None if change is None else self._replay.machine.sessions.by_id.get(change.session)
+        )
+        return 0 if session is None else session.owner
 
     def _records(self) -> Iterator[Record | str]:
         """Yield the records behind the state; or why the next one is not there."""
@@ -232,7 +259,7 @@ class OwnPast:
                 yield item
 
 
-def _step(entry: Entry, outcome: Outcome) -> Step:
+def _step(entry: Entry, outcome: Outcome, server: int) -> Step:
     change = outcome.session
     who = () if entry.identities is None else entry.identities.entries
     is_ours = entry.operation <= EXPIRE
@@ -246,4 +273,5 @@ def _step(entry: Entry, outcome: Outcome) -> Step:
         outcome.error,
         tuple(dict.fromkeys([one.path for one in outcome.changes])),
         None if change is None else (change.session, _KINDS[change.kind], change.timeout_ms),
+        server,
     )

@@ -9,7 +9,7 @@ A request is a line of JSON on stdin. The answer is a line on stdout, and behind
 encoded changes (`paddock.state.feeds.encode_change`) as it says. One is answered after the other.
 
     {"path": "2f61", "since": 17, "up_to": 99, "limit": 262144, "identities": "…"}
-    {"until": 42, "size": 3017}    {"gone": 30}    {"error": "…"}
+    {"until": 42, "count": 12, "size": 3017}    {"gone": 30}    {"error": "…"}
 
 * A page has whole transactions: up to `limit` bytes, or one that is larger. Changes are those that
   the client may read, by its identities, as they are in the log.
@@ -63,15 +63,15 @@ class PageReader:
         up_to: int,
         limit_bytes: int,
         may_read: Callable[[NodeACL], bool],
-    ) -> tuple[bytes, int]:
-        """Return changes, encoded, and up to which zxid was looked.
+    ) -> tuple[list[bytes], int]:
+        """Return changes, each encoded, and up to which zxid was looked.
 
         Raises MissingPastError if some behind `since` are missing, LogError.
         """
         try:
             past = self._at(since)
         except NotYetError:
-            return b"", since
+            return [], since
         below = Below(path)
         found: list[bytes] = []
         size, until = 0, since
@@ -79,7 +79,7 @@ class PageReader:
             if isinstance(step, Gap):
                 if until > since:
                     # The next page says what is missing.
-                    return b"".join(found), until
+                    return found, until
                 raise MissingPastError(f"zxid 0x{since:x}: {step}", step.next_zxid)
             until = max(until, step.zxid)
             for change in past.changed:
@@ -90,7 +90,7 @@ class PageReader:
             if size >= limit_bytes or (count >= self._steps_max and until > since):
                 break
         self._kept = [*self._kept, past][-_KEPT_MAX:]
-        return b"".join(found), until
+        return found, until
 
     def _at(self, zxid: int) -> OwnPast:
         """Return the state at a zxid, which may be one that was kept."""
@@ -107,19 +107,20 @@ def answer(reader: PageReader, request: dict[str, Any]) -> tuple[dict[str, Any],
     """Answer a request."""
     try:
         try:
-            changes, until = _read(reader, request)
+            found, until = _read(reader, request)
         except PurgedError:
             # What is missing now is told the second time.
-            changes, until = _read(reader, request)
+            found, until = _read(reader, request)
     except MissingPastError as error:
         # If nothing can be rebuilt any more, what the server has is all there is.
         return {"gone": request["up_to"] if error.oldest is None else error.oldest}, b""
     except (PaddockError, OSError, MemoryError) as error:
         return {"error": f"{type(error).__name__}: {error}"}, b""
-    return {"until": until, "size": len(changes)}, changes
+    changes = b"".join(found)
+    return {"until": until, "count": len(found), "size": len(changes)}, changes
 
 
-def _read(reader: PageReader, request: dict[str, Any]) -> tuple[bytes, int]:
+def _read(reader: PageReader, request: dict[str, Any]) -> tuple[list[bytes], int]:
     identities = Identities(read_identities(Reader(bytes.fromhex(request["identities"]))))
     return reader.read(
         bytes.fromhex(request["path"]),

@@ -7,6 +7,8 @@
   the state stays before it.
 * A state stops before the entry that would take it beyond a moment. So at a zxid it has that write,
   and at a time all writes up to it.
+* The time of a state may not be known exactly, only that it is not before one time and not behind
+  another. Then it is the state at a time only from the latter on; before that, nobody knows.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from paddock.errors import PaddockError
-from paddock.history.moment import Moment, shown_time
+from paddock.history.moment import Moment, shown_span, shown_time
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node
 
@@ -66,6 +68,8 @@ class Step:
     paths: tuple[bytes, ...]
     # What became of a session: which one, what, and its timeout; None if nothing did.
     session_change: tuple[int, str, int] | None = None
+    # The number of the server that has opened or attached it; 0 for a server of its own.
+    server: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,10 @@ class Gap:
     zxid: int
     time_ms: int
     next_zxid: int | None
+    # The state that follows is not older than this, and not younger than that. The two are the same
+    # if its time is known; the latter is None if nothing says how young it is at most.
     next_time_ms: int | None
+    next_time_ms_max: int | None
     reason: str
 
     def __str__(self) -> str:
@@ -89,7 +96,8 @@ class Gap:
             )
         return (
             f"there is a gap from {shown_time(self.time_ms)} (zxid 0x{self.zxid:x}) to"
-            f" {shown_time(self.next_time_ms)} (zxid 0x{self.next_zxid:x}): {self.reason}"
+            f" {shown_span(self.next_time_ms, self.next_time_ms_max)} (zxid 0x{self.next_zxid:x}):"
+            f" {self.reason}"
         )
 
 
@@ -110,7 +118,11 @@ class Past(Protocol):
 
     @property
     def time_ms(self) -> int:
-        """The time of the last entry in it; 0 if there was none."""
+        """The time of the last entry in it, which may be later; 0 if there was none."""
+
+    @property
+    def time_ms_max(self) -> int | None:
+        """How late that may be; None if nothing says so."""
 
     @property
     def nodes(self) -> Nodes:
@@ -126,6 +138,10 @@ class Past(Protocol):
 class Source(Protocol):
     """Where a history is kept."""
 
+    @property
+    def unknown(self) -> str:
+        """What no history of this kind can tell of sessions and clients; empty if it may all."""
+
     def begin(self, moment: Moment) -> Past:
         """Return the state that is at or before a moment and nearest to it.
 
@@ -139,12 +155,12 @@ def state_at(source: Source, moment: Moment) -> Past:
     for step in past.steps(moment):
         if not isinstance(step, Gap):
             continue
-        following, time_ms = step.next_zxid, step.next_time_ms
-        if following is None or time_ms is None or not moment.has(following, time_ms):
+        following = step.next_zxid
+        if following is None or not moment.has(following, step.next_time_ms_max):
             raise MissingPastError(f"{moment} is not in the history: {step}", step.next_zxid)
     if moment.zxid is not None and past.zxid < moment.zxid:
         raise NotYetError(
             f"{moment} is not in the history, which ends with zxid 0x{past.zxid:x} at"
-            f" {shown_time(past.time_ms)}"
+            f" {shown_span(past.time_ms, past.time_ms_max)}"
         )
     return past

@@ -55,6 +55,8 @@ def own_source(path: Path) -> OwnSource:
 class BackupSource:
     """A backup: the history that it has, if it has one; else that of one moment."""
 
+    unknown = "a backup has no events: it does not say from where a client came, or why it was gone"
+
     def __init__(self, path: Path) -> None:
         self._path = path
         # Where its history was unpacked; goes with this object.

@@ -68,6 +68,11 @@ class Statistics:
         self.handshakes = 0
         self.handshakes_again = 0
         self.sessions_expired = 0
+        # Change feeds: pulls that were answered, the changes in the answers, and feeds that asked
+        # for what history does not have any more.
+        self.feed_pulls = 0
+        self.feed_changes = 0
+        self.feeds_gone = 0
         # Of each write; of each batch until it was durable; and the writes in each batch.
         self.latency_ms = Summary()
         self.sync_ms = Summary()

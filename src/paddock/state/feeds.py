@@ -160,6 +160,10 @@ class ChangeRing:
         self._index = RecursiveWatches()
         self._waiting: dict[Feed, None] = {}
 
+    def waiting_count(self) -> int:
+        """Return how many feeds wait to be woken."""
+        return len(self._waiting)
+
     def start(self, zxid: int) -> None:
         """Record what comes behind a zxid, that of the present state."""
         self.is_on = True

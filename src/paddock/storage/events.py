@@ -8,6 +8,7 @@ running server writes it (`paddock.server.journal`), beside its log. The rules:
 * A file is named by the time of its first event. Times never go back, within a file and from one
   to the next, unless the clock did while no server ran.
 * A line that cannot be read is passed over: the last one may be torn, or half written just now.
+  Whatever else is in the folder is passed over, too. A file that cannot be read is told.
 * What has its ordinary value (no session, no address) is left out of a line.
 * No line has a secret: of a digest identity it has the name only.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -87,6 +88,8 @@ TIMEOUT: Final = "timeout"
 FAULT: Final = "fault"
 
 _NAME: Final = re.compile(r"([0-9]{15})\.jsonl")
+# No event has so long a line.
+_LINE_BYTES_MAX: Final = 16 << 20
 
 
 class Event(NamedTuple):
@@ -145,7 +148,7 @@ class Event(NamedTuple):
                 str(fields.pop("reason", "")),
                 fields,
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
 
@@ -155,34 +158,56 @@ def file_name(time_ms: int) -> str:
 
 
 def event_files(folder: Path) -> list[tuple[int, Path]]:
-    """Return the files of a folder with the times of their first events, the oldest first."""
+    """Return the files of a folder with the times of their first events, the oldest first.
+
+    Raises OSError if the folder cannot be read.
+    """
     if not folder.is_dir():
         return []
     found = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    return sorted((int(match[1]), path) for match, path in found if match is not None)
+    # A folder may have such a name, or a pipe, which would be waited for.
+    return sorted(
+        (int(match[1]), path) for match, path in found if match is not None and path.is_file()
+    )
 
 
-def read_events(folder: Path, since_ms: int = 0, until_ms: int | None = None) -> Iterator[Event]:
+def read_events(
+    folder: Path,
+    since_ms: int = 0,
+    until_ms: int | None = None,
+    on_unreadable: Callable[[OSError], None] = lambda error: None,
+) -> Iterator[Event]:
     """Yield the events of a folder, from one time to another, both included, in time order.
 
-    A server may write there meanwhile: what it purges is passed over. Raises OSError if a file
-    cannot be read.
+    A server may write there meanwhile: what it purges is passed over. What cannot be read is told
+    to `on_unreadable`, and passed over.
     """
-    files = event_files(folder)
+    try:
+        files = event_files(folder)
+    except OSError as error:
+        on_unreadable(error)
+        return
     for i, (begin_ms, path) in enumerate(files):
         # A file ends where the next one begins.
         is_over = i + 1 < len(files) and files[i + 1][0] < since_ms
         if is_over or (until_ms is not None and begin_ms > until_ms):
             continue
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:
-            continue
-        with file:
-            for line in file:
-                event = Event.parse(line)
-                if event is None or event.time_ms < since_ms:
-                    continue
-                if until_ms is not None and event.time_ms > until_ms:
-                    break
+        for event in _read(path, on_unreadable):
+            if until_ms is not None and event.time_ms > until_ms:
+                break
+            if event.time_ms >= since_ms:
                 yield event
+
+
+def _read(path: Path, on_unreadable: Callable[[OSError], None]) -> Iterator[Event]:
+    try:
+        with path.open("rb") as file:
+            # A longer line is read in pieces, of which none is an event.
+            while line := file.readline(_LINE_BYTES_MAX):
+                event = Event.parse(line)
+                if event is not None:
+                    yield event
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        on_unreadable(error)

@@ -167,6 +167,32 @@ def test_a_gap_without_a_snapshot_behind_it_is_not_taken_for_the_end(folder: Pas
         assert state_at(source, Moment(zxid=2)).zxid == 2
 
 
+def test_a_batch_of_another_state_is_a_gap(folder: PastFolder) -> None:
+    with folder:
+        client = folder.world.open()
+        for number in range(4):
+            client.create(b"/n%d" % number)
+            # The third one names another state than there was.
+            folder._digest ^= number == 2
+            folder.commit()
+        source, texts = source_of(folder), "zxid 0x4 is not .* gave another state at batch 2 than"
+        with pytest.raises(HistoryError, match=texts):
+            state_at(source, Moment(zxid=4))
+        folder.snapshot()
+        client.create(b"/last")
+        folder.commit()
+        past = source.begin(BEGINNING)
+        # It is told again, and what is behind it is not taken for what follows.
+        for zxid in (3, 4, 4):
+            gaps = [one for one in past.steps(Moment(zxid=zxid)) if isinstance(one, Gap)]
+            assert [(one.zxid, one.next_zxid) for one in gaps] == [(3, 5)] * (zxid > 3)
+            assert past.zxid == 3
+        assert [one for one in past.steps(NOW) if isinstance(one, Gap)] == gaps
+        assert dump(past.machine()) == dump(folder.world.machine)
+        with pytest.raises(HistoryError, match="zxid 0x4 is not in the history: there is a gap"):
+            state_at(source, Moment(zxid=4))
+
+
 def test_a_folder_without_anything_has_no_history(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="there is no history in it"):
         OwnSource(tmp_path / "log", tmp_path / "snapshots").begin(NOW)

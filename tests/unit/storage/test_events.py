@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +59,12 @@ def test_a_line_has_hexadecimal_ids_and_nothing_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"\n", b"7", b"[]", b"{}", b'{"time_ms":7,"event":"st', b'{"time_ms":[],"event":""}'],
+    [
+        *(b"", b"\n", b"7", b"[]", b"{}", b"\xff\x00", b"null", b"[" * 100_000),
+        *(b'{"time_ms":7,"event":"st', b'{"time_ms":[],"event":""}'),
+        *(b'{"time_ms":Infinity,"event":""}', b'{"time_ms":NaN,"event":""}'),
+        *(b'{"time_ms":7,"event":"","zxid":7}', b'{"time_ms":7,"event":"","session":"x"}'),
+    ],
 )
 def test_what_is_no_event_is_noticed(line: bytes) -> None:
     assert Event.parse(line) is None
@@ -82,10 +92,66 @@ def test_events_are_read_from_one_time_to_another(
 
 def test_files_outside_the_times_are_not_even_opened(tmp_path: Path) -> None:
     write(tmp_path, 5, 7)
-    for one in (1, 9):
-        # Which would raise an error.
-        (tmp_path / file_name(one)).mkdir()
-    assert times(tmp_path, 6, 8) == [7]
+    others = [write(tmp_path, one) for one in (1, 9)]
+    with unreadable(*others) as errors:
+        assert list(read_events(tmp_path, 6, 8, errors.append)) == [Event(7, STALLED)]
+    assert errors == []
+
+
+@contextmanager
+def unreadable(*paths: Path) -> Iterator[list[OSError]]:
+    """Let these files not be read; gives a list for the errors."""
+    opened = Path.open
+
+    def refuse(path: Path, *args: Any) -> Any:
+        if path in paths:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        yield []
+
+
+def test_a_file_that_cannot_be_read_is_told_and_passed_over(tmp_path: Path) -> None:
+    paths = [write(tmp_path, one) for one in (1, 2, 3)]
+    with unreadable(paths[1]) as errors:
+        found = [event.time_ms for event in read_events(tmp_path, on_unreadable=errors.append)]
+    assert found == [1, 3]
+    assert [error.filename for error in errors] == [str(paths[1])]
+
+
+def test_a_folder_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    errors: list[OSError] = []
+    assert list(read_events(tmp_path, on_unreadable=errors.append)) == []
+    assert [error.filename for error in errors] == [str(tmp_path)]
+
+
+def test_what_is_no_file_of_events_is_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, 5)
+    (tmp_path / file_name(1)).mkdir()
+    # Whoever opens it waits for somebody who writes.
+    os.mkfifo(tmp_path / file_name(2))
+    (tmp_path / file_name(3)).symlink_to(tmp_path / "nothing")
+    for name in ("7.jsonl", "000000000000004.jsonl.gz", "\udcff.jsonl"):
+        (tmp_path / name).write_bytes(Event(4, STALLED).line().encode())
+    (tmp_path / file_name(9)).write_bytes(bytes(range(256)) * 100)
+    assert times(tmp_path) == [5]
+
+
+def test_a_line_that_is_too_long_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_LINE_BYTES_MAX", 100)
+    long = b'{"time_ms":2,"event":"stalled","text":"' + bytes([120]) * 500 + b'"}\n'
+    write(tmp_path, 1, end=long + Event(3, STALLED).line().encode())
+    assert times(tmp_path) == [1, 3]
 
 
 def test_a_torn_line_is_passed_over(tmp_path: Path) -> None:

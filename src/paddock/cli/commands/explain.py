@@ -12,6 +12,7 @@ from paddock.cli.past.options import given_moment
 from paddock.cli.past.place import Place, place_options
 from paddock.cli.service import NODE_PATH
 from paddock.history.moment import BEGINNING, NOW, Moment
+from paddock.history.past import Source
 from paddock.history.stories.lock import tell_lock
 from paddock.history.stories.node import tell_node
 from paddock.history.stories.session import tell_session
@@ -50,11 +51,12 @@ def explain() -> None:
 def session(place: Place, session: int, as_json: bool) -> None:
     """Explain SESSION: who opened it, what it owned, who ended it and why, who came after it."""
     with one_line():
-        steps = place.open().begin(BEGINNING).steps(NOW)
+        source = place.open()
+        steps = source.begin(BEGINNING).steps(NOW)
         story = tell_session(session, steps, place.events())
         if not story.is_known:
             raise CannotBeDone(f"session 0x{session & (1 << 64) - 1:x}: is not in the history")
-        _print(story, as_json)
+        _print(story, source, as_json)
 
 
 @explain.command()
@@ -68,7 +70,8 @@ def lock(place: Place, path: str, at: Moment, as_json: bool) -> None:
     It knows the locks and elections of Paddock, of kazoo and of Curator.
     """
     with one_line():
-        _print(tell_lock(place.open().begin(BEGINNING), path, at), as_json)
+        source = place.open()
+        _print(tell_lock(source.begin(BEGINNING), path, at), source, as_json)
 
 
 @explain.command()
@@ -82,15 +85,18 @@ def lock(place: Place, path: str, at: Moment, as_json: bool) -> None:
 def node(place: Place, path: str, at: Moment, limit: int, as_json: bool) -> None:
     """Explain the node at PATH: who made it, who changed it last, and how it went."""
     with one_line():
-        story = tell_node(place.open().begin(BEGINNING), path, at, limit)
+        source = place.open()
+        story = tell_node(source.begin(BEGINNING), path, at, limit)
         if not story.is_known:
             raise CannotBeDone(f"{path}: is not in the history")
-        _print(story, as_json)
+        _print(story, source, as_json)
 
 
-def _print(story: Story, as_json: bool) -> None:
+def _print(story: Story, source: Source, as_json: bool) -> None:
     if as_json:
-        print_json(story.fields())
+        print_json({**story.fields(), "unknown": source.unknown or None})
     else:
         for line in story.lines():
             print(harmless(line))
+        if source.unknown:
+            print(f"  {source.unknown}")

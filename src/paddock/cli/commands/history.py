@@ -157,6 +157,7 @@ def _fields(one: NodeChange | Gap) -> dict[str, Any]:
             "time_ms": one.time_ms,
             "next_zxid": one.next_zxid,
             "next_time_ms": one.next_time_ms,
+            "next_time_ms_max": one.next_time_ms_max,
             "reason": one.reason,
         }
     cause = one.cause

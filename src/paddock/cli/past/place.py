@@ -33,10 +33,19 @@ class Place:
         return open_source(self.path, self.log)
 
     def events(self) -> "Iterator[Event]":
-        """Yield what the server has written beside its log, as far as it is there."""
+        """Yield what the server has written beside its log, as far as it is there.
+
+        Those that cannot be read are told on stderr.
+        """
         from paddock.storage.events import FOLDER, read_events
 
-        return read_events(self.path / FOLDER)
+        folder = self.path / FOLDER
+
+        def tell(error: OSError) -> None:
+            place, reason = error.filename or folder, error.strerror or error
+            click.echo(f"paddock: {place}: some events cannot be read: {reason}", err=True)
+
+        return read_events(folder, on_unreadable=tell)
 
 
 def place_options(is_required: bool) -> Callable[[Callable[..., T]], Callable[..., T]]:

@@ -8,7 +8,6 @@ deleted the node, which is nobody's right and a bug of somebody's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 from paddock.history.moment import Moment, shown_time
 from paddock.history.past import Gap, Past, Step
 from paddock.history.telling import Below, NodeChange, changes
+from paddock.layouts import layout_of, number_of
 
 RELEASED: Final = "released"
 EXPIRED: Final = "its session expired"
@@ -23,14 +23,6 @@ CLOSED: Final = "its session was closed"
 DELETED_BY_OTHER: Final = "deleted by another session"
 DELETED_BY_SERVICE: Final = "deleted by the service"
 HIDDEN: Final = "in a gap of the history"
-
-_NUMBER: Final = re.compile(rb"(.*?)(\d{10})$")
-# How the names of a layout begin, or what is in them.
-_LAYOUTS: Final = (
-    (re.compile(rb"[0-9a-f]{32}__(?:lock|rlock)__"), "kazoo"),
-    (re.compile(rb"_c_[0-9a-f-]{36}-"), "Curator"),
-    (re.compile(rb"_c_[0-9a-f]{32}-"), "Paddock"),
-)
 
 
 @dataclass
@@ -51,8 +43,7 @@ class Contender:
 
     @property
     def layout(self) -> str:
-        name = self.path[self.path.rfind(b"/") + 1 :]
-        return next((says for pattern, says in _LAYOUTS if pattern.match(name)), "another")
+        return layout_of(_name(self.path)) or "another"
 
 
 @dataclass
@@ -149,8 +140,7 @@ def _note_holder(there: dict[bytes, Contender], cause: Step | Gap) -> None:
 def _number(base: bytes, path: bytes) -> int | None:
     """Return the place in the line of a node below the lock; None if it is no contender."""
     above, _, name = path.rpartition(b"/")
-    match = _NUMBER.fullmatch(name) if path and above == base else None
-    return None if match is None else int(match[2])
+    return number_of(name.decode("utf-8", "replace")) if path and above == base else None
 
 
 def _reason(change: NodeChange, gone: Contender) -> str:
@@ -167,8 +157,11 @@ def _reason(change: NodeChange, gone: Contender) -> str:
 
 def _who(one: Contender) -> str:
     who = f" ({', '.join(one.identities)})" if one.identities else ""
-    name = one.path[one.path.rfind(b"/") + 1 :].decode("utf-8", "replace")
-    return f"session 0x{one.session & (1 << 64) - 1:x}{who}, {name}"
+    return f"session 0x{one.session & (1 << 64) - 1:x}{who}, {_name(one.path)}"
+
+
+def _name(path: bytes) -> str:
+    return path[path.rfind(b"/") + 1 :].decode("utf-8", "replace")
 
 
 def _how(one: Contender) -> str:

@@ -43,6 +43,7 @@ from paddock.errors import (
     NoNodeError,
     TransactionFailedError,
 )
+from paddock.layouts import CLOSED_BARRIER, MEMBER
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.recipes.common.background import Recipe
@@ -62,7 +63,7 @@ from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Entry, Line, Place
 
 # The prefix of a member's node.
-_MEMBER: Final = "member-"
+_MEMBER: Final = MEMBER
 
 
 class Barrier(Recipe):
@@ -94,7 +95,8 @@ class Barrier(Recipe):
 
         async def create() -> bool:
             while True:
-                transaction = self._client.transaction().create(self._path, acl=self._acl)
+                transaction = self._client.transaction()
+                transaction.create(self._path, CLOSED_BARRIER, acl=self._acl)
                 try:
                     await receipt.commit(transaction)
                     return True

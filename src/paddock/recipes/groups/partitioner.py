@@ -41,6 +41,7 @@ from paddock.errors import (
     SessionExpiredError,
     TransactionFailedError,
 )
+from paddock.layouts import MEMBER
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
@@ -51,7 +52,7 @@ from paddock.recipes.locks.grant import Grant, GrantScope
 from paddock.recipes.locks.line import Contender, Line, Place
 
 # The prefix of a member's node.
-_KIND: Final = "member-"
+_KIND: Final = MEMBER
 # The prefix of an item's node, so that an item may have any name.
 _ITEM: Final = "item-"
 

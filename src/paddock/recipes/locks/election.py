@@ -35,6 +35,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
+from paddock.layouts import LATCH
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.listeners import Feed, Listeners
@@ -43,7 +44,7 @@ from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
 from paddock.recipes.locks.line import Contender, Line
 
 # The prefix of a candidate's node, as in Curator's latch.
-_KIND: Final = "latch-"
+_KIND: Final = LATCH
 
 
 class ElectionEvent(enum.StrEnum):

@@ -37,6 +37,7 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_positive_seconds
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
+from paddock.layouts import LEASE
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
@@ -45,7 +46,7 @@ from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place, predecessor
 
 # The prefix of a contender's node.
-_KIND: Final = "lease-"
+_KIND: Final = LEASE
 # Others wait longer than the holder's seconds by this factor: their clocks may be faster.
 _ALLOWANCE: Final = 1.02
 _RUN_OUT: Final = "its time was over, and it was not renewed"

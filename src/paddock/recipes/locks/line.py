@@ -27,10 +27,10 @@ from paddock.errors import (
     NotReadOnlyError,
     SessionExpiredError,
 )
+from paddock.layouts import NUMBER, in_order
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
-from paddock.recipes.common.encoding import NUMBER, in_order
 from paddock.recipes.common.retry import (
     RetryLimit,
     check_recipe,

@@ -25,6 +25,7 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_flag
 from paddock.errors import InvalidArgumentError
+from paddock.layouts import LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.locks.claim import Claim
@@ -32,7 +33,7 @@ from paddock.recipes.locks.holder import Holder
 from paddock.recipes.locks.line import Contender, Line, Place
 
 # The prefix of a contender's node, as in Curator's lock.
-_KIND: Final = "lock-"
+_KIND: Final = LOCK
 
 
 class Lock(Holder):

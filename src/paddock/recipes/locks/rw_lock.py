@@ -32,6 +32,7 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, NodeExistsError, TransactionFailedError
+from paddock.layouts import READ, WRITE
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry
@@ -40,8 +41,8 @@ from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Entry, Line, Place
 
 # The prefixes of the nodes, as in Curator's lock.
-_READ: Final = "__READ__"
-_WRITE: Final = "__WRIT__"
+_READ: Final = READ
+_WRITE: Final = WRITE
 
 
 class ReadWriteLock:

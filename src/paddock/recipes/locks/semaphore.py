@@ -32,6 +32,7 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
+from paddock.layouts import LEASE, LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import watch_signal
@@ -39,8 +40,8 @@ from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.line import Contender, Line
 
 # The prefixes of the nodes, as in Curator's semaphore.
-_TURN: Final = "lock-"
-_LEASE: Final = "lease-"
+_TURN: Final = LOCK
+_LEASE: Final = LEASE
 
 
 class Semaphore(Holder):

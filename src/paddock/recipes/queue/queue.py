@@ -49,6 +49,7 @@ from paddock.errors import (
     NoNodeError,
     TransactionFailedError,
 )
+from paddock.layouts import WAIT
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.background import Recipe
@@ -78,7 +79,7 @@ from paddock.recipes.queue.queue_index import (
 )
 
 # The prefix of a waiting consumer's node.
-_WAITS: Final = "wait-"
+_WAITS: Final = WAIT
 _PRIORITY_MAX: Final = 2**31 - 1
 _DELAY_SECONDS_MAX: Final = 100 * 366 * 86400.0
 # Leaves room for the paths in the largest request that servers accept.

@@ -14,22 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
+from paddock import layouts
 from paddock.client.client import Client
 from paddock.client.results import Children
 from paddock.errors import NoNodeError
 from paddock.protocol.paths import child_path
 from paddock.protocol.records import Stat
-from paddock.recipes.common import encoding
 from paddock.recipes.common.retry import Signal, discard, make_container, retry
 
-_PATTERN: Final = re.compile(
-    r"^item-(?P<priority>-?\d{1,10})-(?P<id>[0-9a-f]{32})(?:-due(?P<due>\d{1,19}))?-"
-    + encoding.NUMBER
-)
 # Up to so many are listed each time; of more, the stat tells first whether there are new ones.
 _LISTED_ALWAYS: Final = 10
 # Listing so many costs about as much as one failed attempt to take an item.
@@ -69,7 +64,7 @@ def in_order(names: Iterable[str]) -> list[Entry]:
     """Return the items of a list of names, in the order in which they are taken."""
     entries = [
         Entry(one.string, one["id"], int(one["priority"]), int(one["due"] or 0), int(one["number"]))
-        for one in encoding.in_order(names, _PATTERN)
+        for one in layouts.in_order(names, layouts.ITEM)
     ]
     return sorted(entries, key=lambda entry: entry.priority)
 

@@ -26,13 +26,14 @@ from paddock.client.requests.arguments import checked_bytes
 from paddock.client.states import Event
 from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError, NoNodeError, NotEmptyError
+from paddock.layouts import NUMBER, WORKER, in_order
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
-from paddock.recipes.common.encoding import NUMBER, decode_object, in_order
+from paddock.recipes.common.encoding import decode_object
 from paddock.recipes.common.retry import Signal, check_recipe, make_node, read_node, retry
 
 TASK_KIND: Final = "task-"
-WORKER_KIND: Final = "worker-"
+WORKER_KIND: Final = WORKER
 # Leaves room for the paths in the largest request that servers accept.
 _DATA_BYTES_MAX: Final = 1_000_000
 # How much of a failure is recorded.

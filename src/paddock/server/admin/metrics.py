@@ -1,7 +1,8 @@
 """The metrics of a server, as names and values, for the four-letter words and the admin commands.
 
 Names and their order are upstream's, because tools look for them. A metric of upstream's that has
-no meaning here, or is not counted, is left out.
+no meaning here, or is not counted, is left out. Those of change feeds, which upstream does not
+have, begin with `change_feed`.
 """
 
 from __future__ import annotations
@@ -159,6 +160,11 @@ class Metrics:
             **_rows("dbinittime", self._load_ms),
             **_rows("sync_processor_batch_size", counted.batch_sizes),
             **_rows("updatelatency", latency),
+            "change_feeds": len(service.feeds),
+            "change_feeds_waiting": service.feeds.waiting_count(),
+            "change_feed_pulls": counted.feed_pulls,
+            "change_feed_changes": counted.feed_changes,
+            "change_feeds_gone": counted.feeds_gone,
             **({} if cluster is None else monitor_rows(cluster)),
         }
 

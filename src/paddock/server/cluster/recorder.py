@@ -2,15 +2,16 @@
 
 * The event loop gathers records, and a thread of its own writes them (`HistoryFiles`). The loop
   never waits. What waits to be written is bounded: beyond that, records are left out.
-* After an error of the disk, or if too much waits, nothing is taken for a while, which is logged
-  once. What is left out is a gap, which the files show. The server serves on: no state stands on
-  them.
+* After an error of the disk, if too much waits, or if there is no thread to be had, nothing is
+  taken for a while, which is logged once. What is left out is a gap, which the files show. The
+  server serves on: no state stands on them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -33,7 +34,7 @@ class Recorder:
     def __init__(self, files: HistoryFiles) -> None:
         self._files = files
         self._loop = asyncio.get_running_loop()
-        self._executor = ThreadPoolExecutor(1, "paddock-history")
+        self._executor = _new_executor()
         # The records that wait, and the bytes of these and of those that are being written.
         self._waiting: list[Record] = []
         self._waiting_bytes = 0
@@ -53,11 +54,12 @@ class Recorder:
         """Take records of the log of this service from now on."""
         self._files.service = service
 
-    def set_aside(self) -> None:
-        """Begin anew, since what is there is of another log."""
+    async def set_aside(self) -> None:
+        """Begin anew, since what is there is of another log, and so is what was taken."""
+        await self.flush()
         try:
-            self._files.set_aside()
-        except OSError as error:
+            await self._in_thread(self._files.set_aside)
+        except (OSError, RuntimeError, MemoryError) as error:
             # The records to come show it as well.
             logger.error("an old history cannot be set aside: %s", error)
 
@@ -79,15 +81,15 @@ class Recorder:
         while self._timer is not None or self._writing is not None:
             if self._writing is None:
                 self._write()
-            assert self._writing is not None
-            await asyncio.wait([self._writing])
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
 
     async def close(self) -> None:
         """Write what has gathered, and end the thread."""
         await self.flush()
         try:
-            await self._loop.run_in_executor(self._executor, self._files.close)
-        except OSError as error:
+            await self._in_thread(self._files.close)
+        except (OSError, RuntimeError, MemoryError) as error:
             logger.error("the end of history may not be whole: %s", error)
         self._executor.shutdown()
 
@@ -96,14 +98,28 @@ class Recorder:
             self._timer.cancel()
             self._timer = None
         records, self._waiting = self._waiting, []
-        writing = self._loop.run_in_executor(self._executor, self._files.append, records)
-        self._writing = writing
-        writing.add_done_callback(lambda done: self._written(records, done))
+        try:
+            writing = self._in_thread(lambda: self._files.append(records))
+        except (RuntimeError, MemoryError) as error:
+            self._written(records, error)
+        else:
+            self._writing = writing
+            writing.add_done_callback(
+                lambda done: self._written(records, None if done.cancelled() else done.exception())
+            )
 
-    def _written(self, records: list[Record], done: asyncio.Future[None]) -> None:
+    def _in_thread(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        """Have the thread do some work. Raises RuntimeError, MemoryError if there is none."""
+        try:
+            return self._loop.run_in_executor(self._executor, work)
+        except BaseException:
+            # The executor would do it later, when it has got a thread for something else.
+            self._executor = _new_executor()
+            raise
+
+    def _written(self, records: list[Record], error: BaseException | None) -> None:
         self._writing = None
         self._waiting_bytes -= sum(len(one.payload) + _RECORD_BYTES for one in records)
-        error = None if done.cancelled() else done.exception()
         if error is not None:
             self._pause(records[0].index, str(error) or type(error).__name__)
         elif self._gap is not None and records[-1].index > self._gap:
@@ -123,3 +139,7 @@ class Recorder:
                 reason,
                 extra={"index": index, "reason": reason},
             )
+
+
+def _new_executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "paddock-history")

@@ -101,7 +101,7 @@ class SharedStart:
             # newer than each snapshot to come.
             self._cache.set_aside()
             if recorder is not None:
-                recorder.set_aside()
+                await recorder.set_aside()
                 records.on_record = recorder.take
             return replica, records
 

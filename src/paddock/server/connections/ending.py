@@ -37,6 +37,9 @@ def record_end(core: Core, handler: RequestHandler, reason: str) -> None:
         has_sent = tally.operation != NO_OPERATION
         about["last"] = name_of(tally.operation) if has_sent else "handshake"
         about["timeout_ms"] = int(liveness.timeout * 1000)
+    if handler.queue.length:
+        # It may have had enough of waiting.
+        about["log_seconds"] = core.proposer.busy_seconds()
     core.replica.journal.add(
         CONNECTION_ENDED if handler.stage in (OPEN, CLOSING) else HANDSHAKE_FAILED,
         session=handler.watcher.session,

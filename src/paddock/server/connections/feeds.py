@@ -68,9 +68,10 @@ class HistoryGone(Exception):  # noqa: N818
 class PastPage:
     """Changes of the past: encoded, one behind the other, and how far was looked."""
 
-    # As `paddock.state.feeds.encode_change` has them.
+    # As `paddock.state.feeds.encode_change` has them; and how many.
     changes: bytes
     until: int
+    count: int
 
 
 class PastChanges(Protocol):
@@ -122,6 +123,7 @@ class Feeds:
     def __init__(self, replica: Replica, ring: ChangeRing | None = None) -> None:
         self._replica = replica
         self._machine = replica.machine
+        self._statistics = replica.statistics
         self.ring = ChangeRing() if ring is None else ring
         # None if no history is kept, and all there is is the ring.
         self.past: PastChanges | None = None
@@ -139,6 +141,11 @@ class Feeds:
     def __len__(self) -> int:
         return self._count
 
+    def waiting_count(self) -> int:
+        """Return how many feeds wait for a change, or for a page of the past."""
+        under_way = sum(one.page is None and one.error is None for one in self._readings.values())
+        return self.ring.waiting_count() + under_way
+
     # Called by connections.
 
     def pull(self, body: bytes, watcher: Watcher) -> tuple[int, bytes]:
@@ -152,6 +159,7 @@ class Feeds:
         feed = self._feed(watcher, request)
         if feed is None:
             return QUOTA_EXCEEDED, b""
+        self._statistics.feed_pulls += 1
         zxid = self._machine.zxid
         since = zxid if request.since == FROM_NOW else request.since
         if since < self.ring.floor:
@@ -160,6 +168,7 @@ class Feeds:
         page = self.ring.read(feed, since, zxid, watcher.identities, REPLY_BYTES)
         if not page.has_more:
             self.ring.wait(feed)
+        self._statistics.feed_changes += len(page.wires)
         return OK, _reply(MORE if page.has_more else WAITS, page.until, b"".join(page.wires))
 
     def forget(self, watcher: Watcher) -> None:
@@ -247,7 +256,7 @@ class Feeds:
 
     def _answer_from_past(self, feed: Feed, since: int) -> tuple[int, bytes]:
         if self.past is None:
-            return OK, _reply(GONE, int(self.ring.floor))
+            return self._answer_gone(int(self.ring.floor))
         reading = self._readings.get(feed)
         if reading is None or reading.since != since:
             self._forget_reading(feed)
@@ -256,14 +265,19 @@ class Feeds:
         if reading.page is not None:
             page = reading.page
             self._forget_reading(feed)
+            self._statistics.feed_changes += page.count
             return OK, _reply(MORE, page.until, page.changes)
         if reading.error is None:
             # It is under way, and the wake-up will come.
             return OK, _reply(WAITS, since)
         self._forget_reading(feed)
         if isinstance(reading.error, HistoryGone):
-            return OK, _reply(GONE, reading.error.oldest)
+            return self._answer_gone(reading.error.oldest)
         return SYSTEM_ERROR, b""
+
+    def _answer_gone(self, oldest: int) -> tuple[int, bytes]:
+        self._statistics.feeds_gone += 1
+        return OK, _reply(GONE, oldest)
 
     def _begin_reading(self, past: PastChanges, feed: Feed, since: int) -> None:
         reading = self._readings[feed] = _PastReading(since)

@@ -59,7 +59,7 @@ class HistoryPages:
             if "error" in header:
                 raise RuntimeError(header["error"])
             if header["until"] > since or loop.time() > deadline:
-                return PastPage(changes, header["until"])
+                return PastPage(changes, header["until"], header["count"])
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def close(self) -> None:

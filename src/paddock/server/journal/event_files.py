@@ -3,9 +3,9 @@
 The rules:
 
 * A file takes events until it is large, or has an eighth of the time that is kept. The newest file
-  of the last server is appended to.
+  of the last server is appended to, if that can be done.
 * The oldest files are purged: those whose events are all too old, and those above the limit of
-  bytes. The newest one stays.
+  bytes. The newest one stays. What cannot be removed, or is no file of ours, keeps no other one.
 * Nothing is synced. Events that cannot be written are lost. When writing works again, a line says
   how many.
 """
@@ -68,7 +68,12 @@ class EventFiles:
             or time_ms - self._begin_ms > self._keep_ms // _FILES_KEPT
         ):
             self._path = self._begin(time_ms)
-        file = self._disk.open(self._path)
+        try:
+            file = self._disk.open(self._path)
+        except OSError:
+            # Somebody has removed it, or it belongs to somebody else.
+            self._path = self._begin(time_ms)
+            file = self._disk.open(self._path)
         try:
             size = self._disk.size(file)
             if size and self._disk.read(file, 1, size - 1) != b"\n":
@@ -98,9 +103,7 @@ class EventFiles:
         self._begin_ms = max(time_ms, self._begin_ms + 1)
         path = self._folder / file_name(self._begin_ms)
         self._disk.close(self._disk.create(path))
-        # What cannot be purged now is tried with the next file.
-        with contextlib.suppress(OSError):
-            self._purge()
+        self._purge()
         return path
 
     def _purge(self) -> None:
@@ -109,6 +112,8 @@ class EventFiles:
         size = self._file_bytes
         for i in range(len(files) - 2, -1, -1):
             path, end_ms = files[i][1], files[i + 1][0]
-            size += path.stat().st_size
-            if size > self._keep_bytes or end_ms < self._begin_ms - self._keep_ms:
-                self._disk.remove(path)
+            # What cannot be removed now is tried with the next file.
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+                if size > self._keep_bytes or end_ms < self._begin_ms - self._keep_ms:
+                    self._disk.remove(path)

@@ -3,7 +3,7 @@
 The rules:
 
 * An event is appended to a queue. Once a second a thread of its own writes what has gathered; at
-  the end, the rest. A process that is killed loses the last second.
+  the end, the rest. A process that is killed loses the last second, but not that it was started.
 * If the disk takes longer, the queue grows to its bound. What comes then is lost and counted.
 * Anybody can fail at a handshake, as often as he likes. So only some of that is written in a
   second, and the rest counts as lost.
@@ -23,7 +23,7 @@ from paddock.server.journal.event_files import EventFiles
 from paddock.server.journal.journal import Journal
 from paddock.server.journal.stall_watch import StallWatch
 from paddock.state.access import Identities, user_name
-from paddock.storage.events import HANDSHAKE_FAILED, Event
+from paddock.storage.events import HANDSHAKE_FAILED, SERVER_STARTED, Event
 
 logger: Final = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class EventWriter(Journal):
         self._is_writing = False
         self._is_stopped = False
         self._stall_watch: StallWatch | None = None
-        self._executor = ThreadPoolExecutor(1, "paddock-events")
+        self._executor = _new_executor()
 
     def add(
         self,
@@ -97,6 +97,10 @@ class EventWriter(Journal):
             )
         )
         self._write_later()
+        if kind == SERVER_STARTED and self._timer is not None:
+            # By this alone a later one knows that this one was killed.
+            self._timer.cancel()
+            self._hand_over()
 
     def watch_stalls(
         self, monotonic: Callable[[], float], wall_clock_ms: Callable[[], int]
@@ -125,7 +129,8 @@ class EventWriter(Journal):
         try:
             writing = self._loop.run_in_executor(self._executor, self._write, events, lost)
         except (RuntimeError, MemoryError):
-            # There is no memory for a thread.
+            # There is no memory for a thread. The executor would write these when it has got one.
+            self._executor = _new_executor()
             self._lost += lost + len(events)
         else:
             self._is_writing = True
@@ -147,6 +152,10 @@ class EventWriter(Journal):
                 self._files.append(events, lost)
             except Exception:
                 logger.exception("%d events are lost", len(events))
+
+
+def _new_executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "paddock-events")
 
 
 def _names(identities: Identities) -> tuple[str, ...]:

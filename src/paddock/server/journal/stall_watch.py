@@ -1,7 +1,8 @@
 """Notices that the server stood still: its process was paused, its loop held, its machine asleep.
 
-A timer goes off each second. If it comes late, the loop did nothing meanwhile. If the time of day
-went on by more or less than the timer's clock, somebody has set it, or the machine has slept.
+A timer goes off four times a second. If it comes late, the loop did nothing meanwhile. If the time
+of day went on by more or less than the timer's clock, somebody has set it, or the machine has
+slept.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import Final
 from paddock.server.journal.journal import Journal
 from paddock.storage.events import CLOCK_JUMPED, STALLED
 
-LOOK_SECONDS: Final = 1.0
-STALL_SECONDS: Final = 1.0
-"""A stall or a jump of the clock by more than this is an event."""
+LOOK_SECONDS: Final = 0.25
+STALL_SECONDS: Final = 0.5
+"""A stall by more than this is an event: clients may give up a server that is silent for longer."""
+
+JUMP_SECONDS: Final = 1.0
+"""So is a jump of the clock by more than this."""
 
 
 class StallWatch:
@@ -48,6 +52,6 @@ class StallWatch:
         late, jump = passed - LOOK_SECONDS, wall_passed - passed
         if late > STALL_SECONDS:
             self._journal.add(STALLED, seconds=late)
-        if abs(jump) > STALL_SECONDS:
+        if abs(jump) > JUMP_SECONDS:
             self._journal.add(CLOCK_JUMPED, seconds=jump)
         self._note()

@@ -129,6 +129,12 @@ class Proposer(Proposals):
         """Return whether the log has something to do, in a thread of its own."""
         return len(self._in_flight) > 0
 
+    def busy_seconds(self) -> float:
+        """Return for how long the log has been at the first batch that it has."""
+        for batch in self._in_flight.values():
+            return self._time() - batch.begun
+        return 0.0
+
     def is_congested(self, share: int) -> bool:
         """Return whether more has gathered than this share of the limit: 1 all of it, 2 half."""
         return (

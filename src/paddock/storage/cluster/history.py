@@ -15,7 +15,8 @@ its index, `SharedReplay` builds the state after any later record, as long as no
 * A segment that begins later than the one before it has ended is a gap: the disk was full or slow,
   or the server was away for so long that the shared log did not have those records any more.
 * Each run begins a segment of its own. What a crash left at the end of the last one is cut before.
-* A record that is there is not written again: a server that starts applies some of them twice.
+* A record that is there is not written again: a server that starts applies some of them twice. It
+  is compared with what is there, since the log may have been restored from a backup meanwhile.
 * Of another service, or of a log that was restored from a backup, nothing follows what is there.
   That is set aside, in `history.aside`.
 """
@@ -38,8 +39,8 @@ from paddock.log.file.segment import (
     HeaderError,
     SegmentHeader,
     SegmentReader,
-    encode_record,
     new_marker,
+    record_parts,
 )
 from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Position, Record
@@ -59,12 +60,11 @@ _SEGMENT_BYTES_MIN: Final = 64 << 10
 _ORIGIN: Final = struct.Struct(">BQQ")
 
 
-def encode_shared(record: Record) -> bytes:
-    """Return what a segment holds of a record of a shared log."""
+def shared_parts(record: Record) -> tuple[bytes, bytes]:
+    """Return what a segment holds of a record of a shared log, without a copy of its payload."""
     server = record.server
     assert server is not None, "a shared log knows who has proposed"
-    origin = _ORIGIN.pack(len(server), record.number, record.revision)
-    return b"".join((origin, server, record.payload))
+    return _ORIGIN.pack(len(server), record.number, record.revision) + server, record.payload
 
 
 def decode_shared(record: Record) -> Record:
@@ -139,6 +139,9 @@ class HistoryFiles:
         self._is_open = False
         # The last record; None before the first one.
         self._last: Position | None = None
+        # What is there, behind the first record that came again; and the last that was read of it.
+        self._stored: Iterator[Item] | None = None
+        self._stored_record: Record | None = None
         # By first index, the sizes of the segments. The last one may be the active one.
         self._sizes: dict[int, int] = {}
         self._active: _Active | None = None
@@ -192,7 +195,7 @@ class HistoryFiles:
             files = []
         if not files:
             write_file(name, service + b"\n", self._disk)
-        self._last = None
+        self._last = self._stored = self._stored_record = None
         while files and self._last is None:
             self._last = _cut(files[-1][1])
             if self._last is None:
@@ -205,29 +208,45 @@ class HistoryFiles:
         last = self._last
         if last is None:
             return
-        if record.index == last.index:
-            found = (record.revision, record.server, record.number)
-            is_same = found == (last.revision, last.server, last.number)
-        elif record.index > last.index:
-            is_same = record.revision >= last.revision
+        if record.index < last.index:
+            is_same = record.revision <= last.revision and self._is_there(record)
         else:
-            is_same = record.revision <= last.revision
+            self._stored = self._stored_record = None
+            is_later = record.index > last.index
+            is_same = record.revision >= last.revision if is_later else _is_at(record, last)
         if not is_same:
             self._set_aside()
             self._open()
+
+    def _is_there(self, record: Record) -> bool:
+        """Return whether a record that comes again is the one that is there, or is missing."""
+        if self._stored is None:
+            self._stored = read_history(self._folder, record.index - 1)
+        stored = self._stored_record
+        while stored is None or stored.index < record.index:
+            item = next(self._stored, None)
+            if item is None:
+                return True
+            if isinstance(item, Record):
+                stored = self._stored_record = item
+        if stored.index > record.index:
+            return True
+        assert stored.server is not None
+        at = Position(stored.index, stored.revision, stored.server, stored.number)
+        return _is_at(record, at)
 
     def _append(self, record: Record) -> None:
         active, last = self._active, self._last
         if active is not None and (
             last is None
             or record.index != last.index + 1
-            or active.size + len(active.waiting) >= self._segment_bytes
+            or active.size + active.waiting_bytes >= self._segment_bytes
         ):
             self._end_segment()
             active = None
         if active is None:
             active = self._begin_segment(record.index)
-        active.waiting += encode_record(active.marker, record.index, encode_shared(record))
+        active.add(record_parts(active.marker, record.index, shared_parts(record)))
         assert record.server is not None
         self._last = Position(record.index, record.revision, record.server, record.number)
 
@@ -262,8 +281,9 @@ class HistoryFiles:
     def _flush(self, active: _Active) -> None:
         if not active.waiting:
             return
+        data = b"".join((*active.waiting, bytes(SPARE_BYTES)))
         try:
-            self._disk.write(active.file, bytes(active.waiting) + bytes(SPARE_BYTES), active.size)
+            self._disk.write(active.file, data, active.size)
         except OSError:
             active.close(self._disk)
             self._active, self._is_open = None, False
@@ -271,8 +291,8 @@ class HistoryFiles:
             with contextlib.suppress(OSError):
                 self._open()
             raise
-        active.size += len(active.waiting)
-        active.waiting.clear()
+        active.size += active.waiting_bytes
+        active.waiting, active.waiting_bytes = [], 0
         self._sizes[active.first_index] = active.size + SPARE_BYTES
 
     def _remove_oldest(self) -> None:
@@ -300,12 +320,27 @@ class _Active:
         self.first_index = first_index
         # What is in the file, without the zero at its end; and what is not yet.
         self.size = SEGMENT_HEADER_BYTES
-        self.waiting = bytearray()
+        self.waiting: list[bytes] = []
+        self.waiting_bytes = 0
+
+    def add(self, parts: list[bytes]) -> None:
+        """Have the parts of a record written with the next flush."""
+        self.waiting += parts
+        self.waiting_bytes += sum(map(len, parts))
 
     def close(self, disk: Disk) -> None:
         """Close the file, which is not written to any more."""
         with contextlib.suppress(OSError):
             disk.close(self.file)
+
+
+def _is_at(record: Record, position: Position) -> bool:
+    """Return whether a record with an index is the one that a position names."""
+    return (record.revision, record.server, record.number) == (
+        position.revision,
+        position.server,
+        position.number,
+    )
 
 
 def _cut(path: Path) -> Position | None:

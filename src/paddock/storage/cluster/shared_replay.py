@@ -4,7 +4,8 @@ It is what servers do while they serve, one record at once, and nobody waits for
 
 * The roster decides which batches a record releases; they are applied as one.
 * A batch names the digest of the state that its proposer had. If it differs from ours, one of the
-  two is wrong, and nothing is built on ours.
+  two is wrong, and nothing is built on ours. That is no fault of the log: while members with
+  different states vote, and until who is outvoted starts again, its batches count like any others.
 * A record that is skipped has no effect, but its number counts: its proposer's next ones follow.
 """
 

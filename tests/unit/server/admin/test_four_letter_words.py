@@ -61,6 +61,23 @@ def test_what_is_not_on_the_whitelist_does_nothing() -> None:
     run(scenario)
 
 
+def test_mntr_tells_of_change_feeds() -> None:
+    async def scenario() -> None:
+        made = harness()
+        counted = made.service.statistics
+        counted.feed_pulls, counted.feed_changes, counted.feeds_gone = 3, 4, 5
+        told = [line for line in (await ask(made, "mntr")).splitlines() if "_change_feed" in line]
+        assert told == [
+            "zk_change_feeds\t0",
+            "zk_change_feeds_waiting\t0",
+            "zk_change_feed_pulls\t3",
+            "zk_change_feed_changes\t4",
+            "zk_change_feeds_gone\t5",
+        ]
+
+    run(scenario)
+
+
 def test_while_sessions_are_not_served_the_words_say_so() -> None:
     async def scenario() -> None:
         made = harness()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,18 @@ def make(folder: Path, disk: FailingDisk | None = None) -> Recorder:
     recorder = Recorder(HistoryFiles(folder / "history", 1 << 30, disk=disk))
     recorder.follow(b"service")
     return recorder
+
+
+@contextmanager
+def no_threads() -> Iterator[None]:
+    """Let no thread begin."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        yield
 
 
 def indices(folder: Path) -> list[int]:
@@ -119,8 +134,84 @@ async def test_an_end_that_the_disk_refuses_is_told(
 async def test_what_was_set_aside_is_not_gone_on_with(tmp_path: Path) -> None:
     recorder = make(tmp_path)
     recorder.take(record(1))
-    await recorder.flush()
-    recorder.set_aside()
+    recorder.take(record(2))
+    await recorder.set_aside()
     recorder.take(record(7))
     await recorder.close()
     assert indices(tmp_path) == [7]
+
+
+@in_virtual_time
+async def test_files_are_never_touched_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    for name in ("append", "set_aside", "close"):
+        method = getattr(HistoryFiles, name)
+
+        def noted(*args: object, method: Callable[..., None] = method) -> None:
+            threads.append(threading.current_thread())
+            method(*args)
+
+        monkeypatch.setattr(HistoryFiles, name, noted)
+    recorder = make(tmp_path)
+    recorder.take(record(1))
+    await recorder.set_aside()
+    await recorder.close()
+    assert len(threads) == 3
+    assert threading.current_thread() not in threads
+
+
+@in_virtual_time
+async def test_a_history_that_cannot_be_set_aside_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = make(tmp_path)
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history.aside").touch()
+    await recorder.set_aside()
+    with no_threads():
+        await make(tmp_path).set_aside()
+    recorder.take(record(7))
+    await recorder.close()
+    assert indices(tmp_path) == [7]
+    assert caplog.text.count("an old history cannot be set aside") == 2
+    assert "can't start new thread" in caplog.text
+
+
+@in_virtual_time
+async def test_without_a_thread_there_is_a_gap_which_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    # What could not be written does not count as what waits.
+    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 5_000)
+    recorder = make(tmp_path)
+    with no_threads():
+        for index in range(1, 40):
+            recorder.take(record(index, 1000))
+            await asyncio.sleep(1)
+        recorder.take(record(40))
+        await recorder.flush()
+    await asyncio.sleep(20)
+    recorder.take(record(50))
+    await recorder.close()
+    # What was told to be left out does not come later.
+    assert indices(tmp_path) == [50]
+    lines = [one.getMessage() for one in caplog.records if one.name == module.__name__]
+    assert lines == [
+        "history has a gap, from record 1 on: can't start new thread. The server is not affected",
+        "history goes on at record 50",
+    ]
+
+
+@in_virtual_time
+async def test_a_server_ends_without_a_thread(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = make(tmp_path)
+    with no_threads():
+        recorder.take(record(1))
+        await recorder.close()
+    assert "history has a gap, from record 1 on" in caplog.text
+    assert indices(tmp_path) == []

@@ -43,6 +43,24 @@ def test_a_client_that_is_killed_ends_its_connection(error: Exception | None, re
     run(scenario)
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_it_is_written_down_that_a_client_waited_for_the_log(is_answered: bool) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        recorded = RecordedEvents(harness)
+        client, other = await harness.client(), await harness.client()
+        other.send(rq.create("/a"))
+        await turn()
+        await asyncio.sleep(2.5)
+        if not is_answered:
+            client.send(rq.create("/b"))
+        client.connection.connection_lost(None)
+        details = recorded.last(CONNECTION_ENDED)
+        assert details.get("log_seconds") == (None if is_answered else 2.5)
+
+    run(scenario)
+
+
 def test_a_client_that_closes_its_session_ends_both() -> None:
     async def scenario() -> None:
         harness = Harness()

@@ -278,7 +278,7 @@ class Past:
         if since < self.oldest:
             raise HistoryGone(self.oldest)
         if self.is_stuck:
-            return PastPage(b"", since)
+            return PastPage(b"", since, 0)
         below = path if path == b"/" else path + b"/"
         zxids = sorted({one[0] for one in self.all if since < one[0] <= up_to})
         until = up_to if len(zxids) <= self.page_transactions else zxids[self.page_transactions - 1]
@@ -289,7 +289,7 @@ class Past:
             and (at == path or at.startswith(below))
             and may_see(acl, identities)
         ]
-        return PastPage(b"".join(wires), until)
+        return PastPage(b"".join(wires), until, len(wires))
 
 
 async def with_past(harness: Harness) -> tuple[FakeClient, Past]:
@@ -340,6 +340,57 @@ def test_what_the_past_does_not_have_is_told_with_the_oldest() -> None:
         await pulled(client, "/", 3)
         assert woken(client) == [1]
         assert names(await pulled(client, "/", 3)) == ["/a/c"]
+
+    run(scenario)
+
+
+def counted(harness: Harness) -> tuple[int, int, int, int, int]:
+    """Return what the metrics say: feeds, those that wait, pulls, changes, and feeds gone."""
+    feeds, statistics = harness.service.feeds, harness.service.statistics
+    return (
+        len(feeds),
+        feeds.waiting_count(),
+        statistics.feed_pulls,
+        statistics.feed_changes,
+        statistics.feeds_gone,
+    )
+
+
+def test_feeds_are_counted() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client, past = await with_past(harness)
+        other = await harness.client()
+        assert counted(harness) == (0, 0, 0, 0, 0)
+        zxid = harness.machine.zxid
+        await pulled(client, "/", FROM_NOW, 1)
+        await pulled(client, "/a", FROM_NOW, 2)
+        assert counted(harness) == (2, 2, 2, 0, 0)
+        await write(harness, other, rq.create("/d"), rq.create("/e"))
+        assert counted(harness) == (2, 1, 2, 0, 0)
+        await pulled(client, "/", zxid, 1)
+        assert counted(harness) == (2, 2, 3, 2, 0)
+        # A feed that waits for the past waits as well.
+        past.may_go_on.clear()
+        await pulled(other, "/", 1, 3)
+        assert counted(harness) == (3, 3, 4, 2, 0)
+        past.may_go_on.set()
+        await turn()
+        assert counted(harness) == (3, 2, 4, 2, 0)
+        reply = await pulled(other, "/", 1, 3)
+        found = 2 + len(names(reply))
+        assert found > 3
+        assert counted(harness) == (3, 2, 5, found, 0)
+        past.oldest = 3
+        await pulled(other, "/", 2, 3)
+        assert (await pulled(other, "/", 2, 3)).state == GONE
+        harness.service.feeds.past = None
+        assert (await pulled(other, "/", 1, 3)).state == GONE
+        assert counted(harness) == (3, 2, 8, found, 2)
+        await pulled(client, "/", END, 1)
+        assert counted(harness) == (2, 1, 8, found, 2)
+        harness.service.statistics.reset()
+        assert counted(harness) == (2, 1, 0, 0, 0)
 
     run(scenario)
 

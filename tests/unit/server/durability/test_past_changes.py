@@ -80,7 +80,7 @@ def test_what_is_gone_and_what_never_comes_are_told(
             await pages.read(b"/", 1, 3, EVERYTHING, NOBODY)
         assert caught.value.oldest == 2
         # Nothing was looked at: who asked knows what to do.
-        assert await pages.read(b"/", 99, 100, EVERYTHING, NOBODY) == PastPage(b"", 99)
+        assert await pages.read(b"/", 99, 100, EVERYTHING, NOBODY) == PastPage(b"", 99, 0)
         await pages.close()
 
     asyncio.run(main())

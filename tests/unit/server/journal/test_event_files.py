@@ -10,7 +10,7 @@ import pytest
 
 from paddock.log.file.disk import Disk
 from paddock.server.journal.event_files import EventFiles
-from paddock.storage.events import LOST, STALLED, Event, event_files, read_events
+from paddock.storage.events import LOST, STALLED, Event, event_files, file_name, read_events
 
 DAY_MS = 86_400_000
 
@@ -121,14 +121,63 @@ def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     assert (lost.kind, lost.details) == (LOST, {"count": 6})
 
 
-def test_a_file_that_somebody_deletes_is_missed_once(tmp_path: Path) -> None:
+def test_a_file_that_somebody_deletes_is_followed_by_another(tmp_path: Path) -> None:
     written = files(tmp_path)
     written.append(stalls(1))
     for _, path in event_files(tmp_path / "events"):
         path.unlink()
     written.append(stalls(2))
     written.append(stalls(3))
-    assert kept(tmp_path) == [(3, LOST), (3, STALLED)]
+    assert (names(tmp_path), kept(tmp_path)) == ([2], [(2, STALLED), (3, STALLED)])
+
+
+class ForeignDisk(Disk):
+    """A disk with files of somebody else, which can be neither opened nor removed."""
+
+    def __init__(self, *foreign: Path) -> None:
+        self.foreign = foreign
+
+    def open(self, path: Path) -> int:
+        self._check(path)
+        return super().open(path)
+
+    def remove(self, path: Path) -> None:
+        self._check(path)
+        super().remove(path)
+
+    def _check(self, path: Path) -> None:
+        if path in self.foreign:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def test_a_newest_file_that_cannot_be_appended_to_is_followed_by_another(tmp_path: Path) -> None:
+    files(tmp_path).append(stalls(5))
+    ((_, path),) = event_files(tmp_path / "events")
+    written = files(tmp_path, disk=ForeignDisk(path))
+    written.append(stalls(6))
+    written.append(stalls(7))
+    assert (names(tmp_path), kept(tmp_path)) == ([5, 6], [(one, STALLED) for one in (5, 6, 7)])
+
+
+def test_what_cannot_be_purged_or_is_not_ours_keeps_no_other_file(tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    (folder / file_name(DAY_MS)).mkdir(parents=True)
+    (folder / file_name(DAY_MS) / "theirs").touch()
+    (folder / "notes.jsonl").touch()
+    foreign = folder / file_name(2)
+    for begin in (1, 2, 3):
+        (folder / file_name(begin)).write_bytes(Event(begin, STALLED).line().encode())
+    written = files(tmp_path, disk=ForeignDisk(foreign))
+    written.append(stalls(3 * DAY_MS))
+    assert names(tmp_path) == [2, 3, 3 * DAY_MS]
+    assert (folder / file_name(DAY_MS) / "theirs").exists()
+    assert (folder / "notes.jsonl").exists()
+
+
+def test_a_folder_in_the_place_of_the_newest_file_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "events" / file_name(9)).mkdir(parents=True)
+    files(tmp_path).append(stalls(5))
+    assert kept(tmp_path) == [(5, STALLED)]
 
 
 def test_the_files_are_for_their_owner_alone(tmp_path: Path) -> None:

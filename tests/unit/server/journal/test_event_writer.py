@@ -6,11 +6,21 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from paddock.log.file.disk import Disk
 from paddock.protocol.acl import Identity
 from paddock.server.journal.event_writer import EVENTS_MAX, FAILURES_MAX, EventWriter
 from paddock.state.access import Identities
-from paddock.storage.events import HANDSHAKE_FAILED, LOST, SLOW_SYNC, STALLED, Event, read_events
+from paddock.storage.events import (
+    HANDSHAKE_FAILED,
+    LOST,
+    SERVER_STARTED,
+    SLOW_SYNC,
+    STALLED,
+    Event,
+    read_events,
+)
 from paddock.testing.virtual import in_virtual_time
 
 
@@ -55,6 +65,21 @@ async def test_an_event_is_written_within_a_second_and_the_rest_at_the_end(tmp_p
     journal.stop()
     journal.close()
     assert len(written(tmp_path)) == 3
+
+
+@in_virtual_time
+async def test_that_a_server_has_started_is_written_at_once(tmp_path: Path) -> None:
+    """If it is killed now, the next one has to find that."""
+    journal = writer(tmp_path)
+    journal.add(STALLED)
+    journal.add(SERVER_STARTED)
+    await asyncio.sleep(0.01)
+    assert [event.kind for event in written(tmp_path)] == [STALLED, SERVER_STARTED]
+    journal.add(STALLED)
+    await asyncio.sleep(1.1)
+    assert len(written(tmp_path)) == 3
+    journal.stop()
+    journal.close()
 
 
 @in_virtual_time
@@ -103,3 +128,24 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
     asyncio.run(scenario())
     kinds = [event.kind for event in written(tmp_path)]
     assert kinds == [STALLED, LOST, *[SLOW_SYNC] * EVENTS_MAX]
+
+
+@in_virtual_time
+async def test_events_that_no_thread_could_write_are_lost_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    journal = writer(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(2):
+            journal.add(SLOW_SYNC)
+            await asyncio.sleep(2)
+    journal.add(STALLED)
+    await asyncio.sleep(2)
+    journal.stop()
+    journal.close()
+    found = [(event.kind, event.details) for event in written(tmp_path)]
+    assert found == [(LOST, {"count": 2}), (STALLED, {})]

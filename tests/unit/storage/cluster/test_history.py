@@ -16,8 +16,8 @@ from paddock.storage.cluster.history import (
     HistoryFiles,
     check_service,
     decode_shared,
-    encode_shared,
     read_history,
+    shared_parts,
 )
 from paddock.storage.scan import Gap
 from tests.unit.log.helpers import FailingDisk, fill, flip
@@ -70,7 +70,7 @@ def test_a_record_comes_back_as_the_shared_log_had_it(
     server: bytes, number: int, revision: int, payload: bytes
 ) -> None:
     one = Record(7, payload, server, number, revision)
-    assert decode_shared(Record(7, encode_shared(one))) == one
+    assert decode_shared(Record(7, b"".join(shared_parts(one)))) == one
 
 
 @pytest.mark.parametrize("stored", [b"", bytes(16), b"\x05" + bytes(16) + b"four"])
@@ -223,6 +223,38 @@ def test_what_is_of_another_log_is_set_aside(tmp_path: Path, other: Record) -> N
     files.close()
     assert read(tmp_path) == [other]
     assert read(tmp_path, "history.aside") == records(1, 8)
+
+
+def other(index: int) -> Record:
+    """Return a record that another server has written with the same index and revision."""
+    return Record(index, b"other %d" % index, b"b boot", index, 3 * index)
+
+
+@pytest.mark.parametrize("begin", [4, 6])
+def test_a_log_that_was_restored_before_the_last_record_is_noticed(
+    tmp_path: Path, begin: int
+) -> None:
+    written(tmp_path, (1, 8))
+    files = history(tmp_path)
+    # Those up to 5 were in the backup. It ends before it comes to the last one that is there.
+    for one in [*records(begin, 5), other(6), other(7)]:
+        files.append([one])
+    files.close()
+    assert read(tmp_path) == [other(6), other(7)]
+    assert read(tmp_path, "history.aside") == records(1, 8)
+
+
+def test_records_that_come_again_are_compared_also_over_a_gap(tmp_path: Path) -> None:
+    written(tmp_path, (1, 2), (5, 8))
+    files = history(tmp_path)
+    files.append(records(2, 9))
+    files.close()
+    assert read(tmp_path) == [*records(1, 2), *records(5, 9)]
+    written(tmp_path, (20, 21))
+    files = history(tmp_path)
+    files.append([*records(9, 10), other(20)])
+    files.close()
+    assert read(tmp_path) == [other(20)]
 
 
 def test_what_is_of_another_service_is_set_aside(tmp_path: Path) -> None:
