@@ -4,11 +4,11 @@
     errors ← protocol ← client ← recipes ← sync
 
 `api` stands on client and passes it what comes from outside, such as randomness.
-`layouts`, the names that recipes give their nodes, stands beside errors. `dashboard` is a client.
+`layouts`, the names that recipes give their nodes, stands beside errors.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
-what servers and Apache's have written. `dashboard` is a client that a page asks, and `monitor` asks
-servers for their metrics. `cli` is on top of all. Client and server never import each
-other, and nothing imports `testing`.
+what servers and Apache's have written. `monitor` asks servers for their metrics, and `dashboard` is
+a client that a page asks. `cli` is on top of all. Client and server never import each other, and
+nothing imports `testing`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
 as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sync": _BELOW_SYNC | {"api", "_loops"},
     # Four-letter words, asked.
     "monitor": {"errors", "protocol", "client"},
-    # A client of a service, with a page.
+    # A client of the service, in a process of its own, with a page.
     "dashboard": _BELOW_SERVER | _BELOW_SYNC | {"server", "upgrade", "history", "api", "monitor"},
     "cli": _BELOW_SERVER
     | _BELOW_SYNC

@@ -39,6 +39,7 @@ from paddock.dashboard.answers import (
     path_of,
 )
 from paddock.dashboard.coordinating import Coordinating, Recognition, with_addresses
+from paddock.dashboard.coordination.coordination import Coordination
 from paddock.dashboard.figures import Watching
 from paddock.dashboard.files import STATIC, page_of, read_files
 from paddock.dashboard.past import NO_HISTORY, Past, Place
@@ -68,7 +69,7 @@ class Options:
     allow_writes: bool = False
     place: Place = field(default_factory=Place)
     # How recipes are recognised below a root.
-    recognise: Callable[[str], Recognition] | None = None
+    recognise: Callable[[str], Recognition] = Coordination
 
 
 class Dashboard:
@@ -83,8 +84,7 @@ class Dashboard:
         self._figures = Watching(words, self.people)
         self._sessions = Sessions(words, None if place.data is None else place.data / FOLDER)
         self._past = Past(place)
-        recognise = options.recognise
-        self._coordinating = None if recognise is None else Coordinating(recognise)
+        self._coordinating = Coordinating(options.recognise)
         # Is told when a link was used, so that a new one can be printed.
         self.on_enter: Callable[[], None] = lambda: None
         self._files = read_files(STATIC)
@@ -126,17 +126,14 @@ class Dashboard:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.people.start()
-        if self._coordinating is not None:
-            self._figures.recipes = self._recipes
-        self._figures.start()
+        self._figures.start(self._recipes)
         self._past.start()
         try:
             yield
         finally:
             await self._figures.close()
             await self._past.close()
-            if self._coordinating is not None:
-                await self._coordinating.close()
+            await self._coordinating.close()
             await self.people.close()
 
     def _get(self, name: str, work: Work) -> list[Route]:
@@ -276,8 +273,6 @@ class Dashboard:
         }
 
     async def _coordination(self, request: Request) -> Fields:
-        if self._coordinating is None:
-            raise RefusedError(409, "This dashboard recognises no recipes.")
         root = path_of(request, "root", "/")
         if _at(request) is not None:
             return await self._coordinating.past(await self._client(request), root)
@@ -286,7 +281,6 @@ class Dashboard:
 
     async def _recipes(self) -> list[Fields]:
         """Return the recipes that everybody may see, for the problems among them."""
-        assert self._coordinating is not None
         found = await self._coordinating.present(self.people.base, "/")
         recipes = found.get("recipes", [])
         return [*recipes, {"deadlocks": found.get("deadlocks", [])}]

@@ -103,13 +103,14 @@ class Watching:
         # Since when each problem is there.
         self._since_ms: dict[str, int] = {}
         self._problems: list[Fields] = []
-        # Looks at the recipes, among which there may be problems.
-        self.recipes: Callable[[], Awaitable[list[Fields]]] | None = None
-        self._found_recipes: list[Fields] = []
+        self._look_at_recipes: Callable[[], Awaitable[list[Fields]]] | None = None
+        self._recipes: list[Fields] = []
         self._task: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
 
-    def start(self) -> None:
+    def start(self, look_at_recipes: Callable[[], Awaitable[list[Fields]]]) -> None:
+        """Begin; among the recipes there may be problems as well."""
+        self._look_at_recipes = look_at_recipes
         self._task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
@@ -181,7 +182,7 @@ class Watching:
             self._slow_due = time.monotonic() + _SLOW_SECONDS
             await self._read_quotas()
             await self._read_recipes()
-        found = problems_of(self._servers, self._series, self._quotas, self._found_recipes, now_ms)
+        found = problems_of(self._servers, self._series, self._quotas, self._recipes, now_ms)
         self._since_ms = {key: self._since_ms.get(key, now_ms) for key in found}
         self._problems = [
             {"since_ms": self._since_ms[key], **fields} for key, fields in found.items()
@@ -212,11 +213,11 @@ class Watching:
     async def _read_recipes(self) -> None:
         """Look at the recipes, while somebody looks at the page."""
         looks = any(one.watched.count for one in self._people.all())
-        if self.recipes is None or not looks or not self._people.base.is_connected:
+        if self._look_at_recipes is None or not looks or not self._people.base.is_connected:
             return
         # What is away now is there the next time.
         with contextlib.suppress(PaddockError, RefusedError):
-            self._found_recipes = await self.recipes()
+            self._recipes = await self._look_at_recipes()
 
 
 def values_of(servers: list[Figures], before: dict[str, Figures]) -> dict[str, float]:

@@ -6,9 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from paddock import connect
 from paddock.client.client import Client
 from paddock.dashboard import coordinating
+from paddock.recipes import Lock
+from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
 from tests.support.asgi import until
 from tests.support.dashboard import dashboard
@@ -87,7 +91,40 @@ def test_it_is_looked_at_once_and_again_after_a_change(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_what_nobody_asks_for_is_forgotten(monkeypatch: Any) -> None:
+def test_a_lock_is_shown_with_its_holder_and_who_waits_from_where() -> None:
+    async def main() -> None:
+        config = ServerConfig(port=0, four_letter_words=frozenset({"*"}))
+        async with (
+            EmbeddedServer(None, config) as server,
+            connect(server.hosts) as holding,
+            connect(server.hosts) as waiting,
+            dashboard(server.hosts) as stage,
+        ):
+            browser = await stage.browser()
+            grant = await Lock(holding, "/locks/report").acquire()
+            waits = asyncio.ensure_future(Lock(waiting, "/locks/report").acquire())
+
+            async def lock() -> Any:
+                found = (await browser.get("/api/coordination", root="/")).json()
+                locks = [one for one in found["recipes"] if one["path"] == "/locks/report"]
+                return locks[0] if locks else {"holders": [], "waiters": []}
+
+            while not (shown := await lock())["waiters"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            [holder], [waiter] = shown["holders"], shown["waiters"]
+            assert (shown["kind"], shown["layout"]) == ("lock", "Paddock")
+            assert holder["session"] == f"0x{holding.session_id:x}"
+            assert waiter["session"] == f"0x{waiting.session_id:x}"
+            assert holder["address"].startswith("127.0.0.1:")
+            await grant.release()
+            await (await waits).release()
+            while (await lock())["holders"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+
+
+def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         Fake.made = made = []
         async with EmbeddedServer() as server, dashboard(server.hosts, recognise=Fake) as stage:
