@@ -243,6 +243,8 @@ export function createTree() {
       } else if (path !== wanted || isBack) {
         panel.show(path);
         reveal(path);
+        // On a narrow screen the node takes the place of the tree, and the focus with it.
+        if (left.offsetParent === null && !isBack) panel.focus();
       }
     },
     refresh: refreshAll,
