@@ -126,7 +126,10 @@ function drawOnline(states, { isOnline, who, text }) {
 
 async function rereadAbout() {
   try {
+    const had = Boolean(shared.about.history);
     shared.about = await get("about", {}, { isTimeless: true });
+    // The view of time is another one without a history.
+    if (had !== Boolean(shared.about.history)) made.delete("time");
     bus.emit("about");
   } catch (error) {
     if (error.status === undefined) throw error;
