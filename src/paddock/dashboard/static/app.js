@@ -104,6 +104,7 @@ function drawAbout() {
 
 /** Show what is away, and take it back when it is there again. */
 function drawOnline(states, { isOnline, who, text }) {
+  const isBack = isOnline && states.get(who);
   states.set(who, isOnline ? null : text);
   const away = [...states.values()].find((reason) => reason !== null);
   const state = byId("link-state");
@@ -117,6 +118,22 @@ function drawOnline(states, { isOnline, who, text }) {
     el("strong", null, who === "dashboard" && !isOnline ? "The dashboard is away." : "The service is away."),
     ` ${away ?? ""} What you see is what was there last; the page goes on by itself.`,
   );
+  // While it was away nobody could say what it can do. And a stream that is refused does not say
+  // why: perhaps the login has ended, which this finds out.
+  if (isBack || !isOnline) rereadAbout();
+  if (isBack) current?.refresh();
+}
+
+async function rereadAbout() {
+  try {
+    const had = Boolean(shared.about.history);
+    shared.about = await get("about", {}, { isTimeless: true });
+    // The view of time is another one without a history.
+    if (had !== Boolean(shared.about.history)) made.delete("time");
+    bus.emit("about");
+  } catch (error) {
+    if (error.status === undefined) throw error;
+  }
 }
 
 function refuseStranger() {

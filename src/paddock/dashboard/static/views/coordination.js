@@ -80,18 +80,13 @@ export function createCoordination() {
   });
   const none = el("div.empty", { hidden: true });
   const partial = el("p.hint");
-  const content = el(
+  const head = el(
     "div",
     null,
-    deadlocks,
-    graphPart,
     el("h2", null, "Locks, elections and the like"),
     el("div.filters", null, filterText, kinds),
-    recipes,
-    none,
-    more,
-    partial,
   );
+  const content = el("div", null, deadlocks, graphPart, head, recipes, none, more, partial);
   const reading = createReading({
     content,
     what: "Coordination",
@@ -188,6 +183,7 @@ export function createCoordination() {
     }
     more.hidden = wanted.length <= limit;
     more.textContent = `Show more of ${number(wanted.length)}`;
+    head.hidden = answer.recipes.length === 0;
     none.hidden = wanted.length > 0;
     fill(
       none,

@@ -171,6 +171,7 @@ export function createNodePanel({ onclose }) {
       }
       read();
     },
+    focus: () => heading.focus(),
     clear() {
       path = answer = null;
       nothing.hidden = false;

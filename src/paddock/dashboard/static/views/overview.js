@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { createChart } from "../charts.js";
 import { el, fill, reconcile } from "../dom.js";
 import { createReading, lackingList } from "../reading.js";
-import { link, nodeLink, sessionLink } from "../router.js";
+import { VIEWS, link, nodeLink, sessionLink } from "../router.js";
 import { bus, moment, shared } from "../state.js";
 import { createTable } from "../table.js";
 import { shownName, visible } from "../text.js";
@@ -179,9 +179,7 @@ export function createOverview() {
     });
     problems.hidden = !sorted.length;
     fine.hidden = sorted.length > 0;
-    if (!sorted.length && !fine.textContent)
-      fine.textContent =
-        "No problems found: every server answers, disks are quick enough, no quota is near its end.";
+    if (!fine.textContent) fine.textContent = "No problems found.";
   }
 
   return {
@@ -202,21 +200,23 @@ export function createOverview() {
 
 function problemRow({ severity, what, since_ms: since, link: target }) {
   const isBad = severity === "bad";
+  const place = target ? targetLink(target) : null;
   return el(
     `li.${isBad ? "bad" : "warn"}`,
     null,
     el(`span.badge.${isBad ? "bad" : "warn"}`, null, isBad ? "Problem" : "Warning"),
     el("span.what", null, visible(what, 400)),
     since ? el("span.hint", null, "for ", sinceTime(since)) : el("span"),
-    el("span.where", null, target ? el("a", { href: targetLink(target) }, "Show") : null),
+    el("span.where", null, place ? el("a", { href: place }, "Show") : null),
   );
 }
 
-/** Return where a problem is to be seen: a path, a session or a view. */
+/** Return where a problem is to be seen: a path, a session or a view; null if it is none of them. */
 function targetLink(target) {
   if (target.startsWith("/")) return nodeLink(target);
   if (target.startsWith("0x")) return sessionLink(target);
-  return link(target.replace(/^#\//, ""));
+  const view = target.replace(/^#\//, "");
+  return VIEWS.includes(view) ? link(view) : null;
 }
 
 /** Add the points that are new, and let go of those older than an hour. */

@@ -205,7 +205,7 @@ export function createTime() {
 }
 
 function withoutHistory() {
-  const lack = (shared.about.lacking ?? []).find(({ what }) => /histor/i.test(what));
+  const lack = (shared.about.lacking ?? []).find(({ what }) => /histor|past/i.test(what));
   const element = el(
     "div.view.time",
     null,
@@ -221,7 +221,7 @@ function withoutHistory() {
           ? `${lack.why ?? ""} ${lack.how ?? ""}`
           : "A Paddock server keeps the history of a day beside its data. Start the dashboard with the folder, or with the server's admin address, and this page has a slider over that day:",
       ),
-      el("pre", null, "paddock dashboard --server 127.0.0.1:2181 --data FOLDER"),
+      lack ? null : el("pre", null, "paddock dashboard --server 127.0.0.1:2181 --data FOLDER"),
     ),
   );
   return { element, show() {}, refresh() {}, hide() {} };

@@ -195,7 +195,12 @@ export function createTree() {
     const names = path === "/" ? [] : path.slice(1).split("/");
     for (const name of names) {
       if (!node.isOpen) open(node);
-      const next = await loader.child(node, name);
+      let next = await loader.child(node, name);
+      if (next === null && path === wanted) {
+        // It may be newer than what was read here.
+        model.forget(node);
+        next = await loader.child(node, name);
+      }
       if (path !== wanted) return;
       if (next === null) break;
       node = next;
@@ -243,6 +248,8 @@ export function createTree() {
       } else if (path !== wanted || isBack) {
         panel.show(path);
         reveal(path);
+        // On a narrow screen the node takes the place of the tree, and the focus with it.
+        if (left.offsetParent === null && !isBack) panel.focus();
       }
     },
     refresh: refreshAll,
