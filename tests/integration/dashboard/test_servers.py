@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from paddock import connect
+from paddock.client.client import Client
 from paddock.dashboard.past import Place
 from paddock.dashboard.people import Service
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
 from tests.support.asgi import awaited
-from tests.support.dashboard import dashboard
+from tests.support.dashboard import Stage, dashboard
 
 WORDS = frozenset({"srvr", "mntr", "cons", "dump", "wchc"})
 
@@ -66,41 +69,53 @@ def test_what_a_server_does_not_tell_is_lacking_with_the_way_to_have_it() -> Non
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("by_admin_server", [False, True])
 def test_sessions_are_told_by_words_or_by_the_admin_server_and_why_others_ended(
-    tmp_path: Path,
+    tmp_path: Path, by_admin_server: bool
 ) -> None:
-    async def main(config: ServerConfig, place: Place) -> None:
-        async with (
-            EmbeddedServer(tmp_path, config) as server,
-            connect(server.hosts) as client,
-            dashboard(server.hosts, place=place) as stage,
-        ):
-            browser = await stage.browser()
-            await client.add_auth("digest", b"alice:secret")
-            for number in range(25):
-                await client.create(f"/worker-{number:02}-{place.admin is None}", ephemeral=True)
-            async with connect(server.hosts) as other:
-                over = f"0x{other.session_id:x}"
-            own = f"0x{client.session_id:x}"
-            while True:
-                answer = (await browser.get("/api/sessions")).json()
-                # A second later, they are in the file.
-                if any(one["session"] == over for one in answer["ended"]):
-                    break
-                await asyncio.sleep(0.05)
-            [ended] = [one for one in answer["ended"] if one["session"] == over]
-            assert (ended["cause"], ended["text"]) == ("closed", "Its client closed it.")
-            [shown] = [one for one in answer["sessions"] if one["session"] == own]
-            assert shown["address"].startswith("127.0.0.1:")
-            assert shown["timeout_ms"] == 10_000
-            assert "digest:alice" in shown["identities"]
-            assert (len(shown["ephemerals"]), shown["ephemeral_count"]) == (20, 25)
-            assert shown["server"] == server.hosts
-            assert answer["lacking"] == []
-            assert (await browser.get("/api/session", id="nonsense")).status == 400
+    async def main() -> None:
+        config = ServerConfig(port=0, four_letter_words=WORDS)
+        if by_admin_server:
+            config = ServerConfig(port=0, admin_port=0)
+        async with EmbeddedServer(tmp_path, config) as server, connect(server.hosts) as client:
+            place = Place(data=tmp_path)
+            if by_admin_server:
+                assert server._server is not None
+                port = server._server.config_with_ports().admin_port
+                place = Place(data=tmp_path, admin=f"http://127.0.0.1:{port}")
+            async with dashboard(server.hosts, place=place) as stage:
+                await look(stage, client, server.hosts)
 
-    words = ServerConfig(port=0, four_letter_words=WORDS)
-    asyncio.run(main(words, Place(data=tmp_path)))
+    async def look(stage: Stage, client: Client, hosts: str) -> None:
+        browser = await stage.browser()
+        await client.add_auth("digest", b"alice:secret")
+        for number in range(25):
+            await client.create(f"/worker-{number:02}", ephemeral=True)
+        async with connect(hosts) as other:
+            over = f"0x{other.session_id:x}"
+        own = f"0x{client.session_id:x}"
+        while True:
+            answer = (await browser.get("/api/sessions")).json()
+            # A second later, they are in the file.
+            if any(one["session"] == over for one in answer["ended"]):
+                break
+            await asyncio.sleep(0.05)
+        [ended] = [one for one in answer["ended"] if one["session"] == over]
+        assert (ended["cause"], ended["text"]) == ("closed", "Its client closed it.")
+        [shown] = [one for one in answer["sessions"] if one["session"] == own]
+        assert shown["address"].startswith("127.0.0.1:")
+        assert shown["timeout_ms"] == 10_000
+        assert "digest:alice" in shown["identities"]
+        assert (len(shown["ephemerals"]), shown["ephemeral_count"]) == (20, 25)
+        assert shown["server"] == hosts
+        assert answer["lacking"] == []
+        async with browser.live() as events:
+            overview = await awaited(events, "overview")
+        assert overview["servers"][0]["sessions"] >= 2
+        assert (await browser.get("/api/about")).json()["lacking"] == []
+        assert (await browser.get("/api/session", id="nonsense")).status == 400
+
+    asyncio.run(main())
 
 
 def test_a_chroot_is_the_root_of_the_page() -> None:
