@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Install the programs that our tests compare Paddock with: Apache ZooKeeper (server, zkCli,
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
-# headers, etcd, on which several servers share a log, and Prometheus, as Debian packages. Missing packages are installed if that is allowed; otherwise the script
+# headers, etcd, on which several servers share a log, Prometheus, and the browser Chromium, as Debian
+# packages. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
 # returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
 # `judges.sh missing` lists the packages that would be installed.
@@ -117,6 +118,7 @@ missing_packages() {
   command -v etcd >/dev/null || echo etcd-server
   command -v etcdctl >/dev/null || echo etcd-client
   command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
+  command -v chromium >/dev/null || echo chromium
   command -v ip >/dev/null || echo iproute2
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
@@ -181,6 +183,7 @@ for package in $missing; do
     libcurator-recipes-java | default-jdk-headless) what="the judgement of Curator and Apache's Java client" ;;
     etcd-server | etcd-client) what="everything about several servers on etcd" ;;
     prometheus) what="everything in a real Prometheus, and the check of the alert rules" ;;
+    chromium) what="the dashboard in a browser" ;;
     iproute2) what="everything in network namespaces" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;

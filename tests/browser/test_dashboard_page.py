@@ -14,7 +14,7 @@ import pytest
 
 from paddock.sync import Client, connect
 from tests.support.command import COMMAND, DEADLINE_S, serving
-from tests.support.dashboard_page import AXE, CHROMIUM, PHONE, DashboardPage, chromium
+from tests.support.dashboard_page import CHROMIUM, PHONE, DashboardPage, chromium
 
 if find_spec("paddock.dashboard.app") is None or not CHROMIUM.exists():
     pytest.skip("needs the dashboard, and Debian's chromium", allow_module_level=True)
@@ -187,7 +187,6 @@ def test_a_node_is_shown_as_it_was_after_a_write(page: DashboardPage, stage: Sta
     page.wait_data("new")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm install axe-core")
 @pytest.mark.parametrize("view", ["overview", "tree", "coordination", "sessions", "time"])
 def test_no_view_keeps_anybody_out(page: DashboardPage, view: str) -> None:
     page.show(view)

@@ -9,8 +9,8 @@ on it.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,10 +19,8 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 DEADLINE_MS = 60_000
-# As `npm install axe-core` has it.
-AXE = Path(
-    os.environ.get("PADDOCK_AXE", Path.home() / ".cache/paddock/node_modules/axe-core/axe.min.js")
-)
+# axe-core, as a package of PyPI carries it.
+AXE = resources.files("axe_playwright_python") / "axe.min.js"
 WIDE = (1440, 900)
 PHONE = (390, 844)
 
