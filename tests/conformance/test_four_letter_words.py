@@ -58,6 +58,12 @@ MNTR_KEYS = [
     *(f"zk_{part}_dbinittime" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_sync_processor_batch_size" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_updatelatency" for part in ("avg", "min", "max", "cnt", "sum")),
+    *(f"zk_{part}_readlatency" for part in ("avg", "min", "max", "cnt", "sum")),
+    *(
+        f"zk_{part}_node_{event}_watch_count"
+        for event in ("created", "deleted", "changed", "children")
+        for part in ("avg", "min", "max", "cnt", "sum")
+    ),
 ]
 
 CONF_KEYS = [
