@@ -45,7 +45,7 @@ from paddock.dashboard.files import STATIC, page_of, read_files
 from paddock.dashboard.past import NO_HISTORY, Past, Place
 from paddock.dashboard.people import Connection, People, Service, credentials_of
 from paddock.dashboard.sessions import Sessions, sessions_of_tree
-from paddock.dashboard.watched import PATHS_MAX
+from paddock.dashboard.watched import PATHS_MAX, Stream, Watched
 from paddock.dashboard.words import Words
 from paddock.dashboard.writing import Writer
 from paddock.storage.events import FOLDER
@@ -78,7 +78,8 @@ class Dashboard:
     def __init__(self, options: Options, door: Callable[[Callable[[Visitor], None]], Door]) -> None:
         self._options = options
         self.people: Final = People(options.service)
-        self.door: Final = door(self.people.leave)
+        self.door: Final = door(self._leave)
+        self._streams: dict[Stream, tuple[Visitor, Watched]] = {}
         service, place = options.service, options.place
         words = Words(parse_hosts(service.hosts)[0], service.tls, place.admin, place.data)
         self._figures = Watching(words, self.people)
@@ -246,14 +247,18 @@ class Dashboard:
                 raise RefusedError(400, f"path: at most {PATHS_MAX} can be looked at.")
         except RefusedError as refusal:
             return answer(refusal.fields, refusal.status)
-        watched = self._connection(request).watched
-        stream = watched.add(paths)
+        visitor = _visitor(request)
+        watched = self.people.of(visitor).watched
 
         async def telling() -> AsyncIterator[bytes]:
+            # Begun here: a page that has gone before never comes to its end.
+            stream = watched.add(paths)
+            self._streams[stream] = visitor, watched
             try:
                 async for piece in events_of(stream):
                     yield piece
             finally:
+                del self._streams[stream]
                 watched.remove(stream)
 
         return StreamingResponse(telling(), media_type="text/event-stream")
@@ -342,7 +347,19 @@ class Dashboard:
         else:
             given = credentials_of(fields.get("scheme"), fields.get("credentials"))
             connection = await self.people.introduce(visitor, *given)
+        # They were told with other credentials. The page opens new ones.
+        self._end_streams(visitor)
         return (await connection.names()).fields()
+
+    def _leave(self, visitor: Visitor) -> None:
+        """Forget a visitor whose cookie is over."""
+        self._end_streams(visitor)
+        self.people.leave(visitor)
+
+    def _end_streams(self, visitor: Visitor) -> None:
+        for stream, (owner, watched) in [*self._streams.items()]:
+            if owner is visitor:
+                watched.remove(stream)
 
     def _connection(self, request: Request) -> Connection:
         return self.people.of(_visitor(request))

@@ -205,7 +205,7 @@ class Watching:
                 if node.name == "zookeeper_limits":
                     path = node.path[len(_QUOTA_ROOT) : -len("/zookeeper_limits")]
                     found.append(await quota(client, path))
-        except PaddockError:
+        except (PaddockError, RefusedError):
             # Below a chroot there are none, and the service may have gone away.
             return
         self._quotas = [one for one in found if one is not None]

@@ -136,11 +136,13 @@ class Past:
         key = connection.credentials, connection.known_names.is_super
         if key not in state.clients:
             state.clients[key] = asyncio.ensure_future(_opened(state, *key))
+        opening = state.clients[key]
         try:
-            return await asyncio.shield(state.clients[key])
+            return await asyncio.shield(opening)
         except BaseException:
-            if state.clients[key].done():
-                del state.clients[key]
+            # The next one tries again.
+            if opening.done():
+                state.clients.pop(key, None)
             raise
 
     async def moment(self, at: str) -> Fields:
@@ -152,10 +154,12 @@ class Past:
         if not self._place.has_states:
             raise RefusedError(409, NO_HISTORY)
         key = moment.written()
-        if key not in self._states:
-            while len(self._states) >= PROCESSES_MAX:
+        while key not in self._states:
+            if len(self._states) < PROCESSES_MAX:
+                self._states[key] = asyncio.ensure_future(self._serve(key))
+            else:
+                # Others may ask for the same moment meanwhile.
                 await self._end(next(iter(self._states)))
-            self._states[key] = asyncio.ensure_future(self._serve(key))
         self._states.move_to_end(key)
         starting = self._states[key]
         try:
@@ -165,7 +169,7 @@ class Past:
             if starting.cancelled():
                 raise RefusedError(503, "Too many moments are asked for at once.") from None
             raise
-        except RefusedError:
+        except Exception:
             self._states.pop(key, None)
             raise
 
@@ -190,7 +194,7 @@ class Past:
         """End the process of a moment."""
         starting = self._states.pop(key)
         starting.cancel()
-        with contextlib.suppress(asyncio.CancelledError, RefusedError):
+        with contextlib.suppress(asyncio.CancelledError, Exception):
             state = await starting
             for opening in state.clients.values():
                 opening.cancel()

@@ -172,7 +172,7 @@ class Connection:
                 self._refused = refused
                 self._tell(False, "The service refuses these credentials.")
                 self._first.set()
-            except PaddockError as error:
+            except (PaddockError, RefusedError) as error:
                 logger.debug("no session: %s", error)
                 self._tell(False, f"No server answers at {self._service.hosts}; looking on.")
                 self._first.set()

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.states import Event, EventType
-from paddock.errors import ConnectionLostError, RequestError
+from paddock.errors import PaddockError, RequestError
 from paddock.protocol.paths import parent_path
 
 logger: Final = logging.getLogger(__name__)
@@ -325,8 +325,8 @@ class Watched:
             try:
                 for key in wanted - self._watches.keys():
                     await self._set(client, key)
-            except ConnectionLostError as error:
-                # They are set when there is a connection.
+            except PaddockError as error:
+                # The connection was lost, or the session is over: they are set in the next one.
                 logger.debug("a watch could not be set: %s", error)
                 continue
             for key in self._watches.keys() - wanted:

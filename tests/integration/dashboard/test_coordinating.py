@@ -54,7 +54,8 @@ class Fake:
 
 def test_it_is_looked_at_once_and_again_after_a_change(tmp_path: Path) -> None:
     async def main() -> None:
-        Fake.made = made = []
+        made: list[Fake] = []
+        Fake.made = made
         async with EmbeddedServer(tmp_path) as server, connect(server.hosts) as client:
             await client.create("/locks")
             await client.create("/other")
@@ -126,7 +127,8 @@ def test_a_lock_is_shown_with_its_holder_and_who_waits_from_where() -> None:
 
 def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        Fake.made = made = []
+        made: list[Fake] = []
+        Fake.made = made
         async with EmbeddedServer() as server, dashboard(server.hosts, recognise=Fake) as stage:
             browser = await stage.browser()
             watched = stage.dashboard.people.base.watched

@@ -351,6 +351,11 @@ def test_persons_see_what_their_credentials_allow_and_share_sessions() -> None:
                 if name == "changed":
                     assert fields["path"] == "/open"
                     break
+        async with alice.live("/private") as hers:
+            await awaited(hers, "state")
+            # What she is told ends with her credentials, though others have the same.
+            await alice.post("/api/identity", {})
+            assert [name async for name, _ in hers if name == "changed"] == []
         for browser in (alice, other_alice):
             nobody = (await browser.post("/api/identity", {})).json()
             assert "digest:alice" not in nobody["names"]
