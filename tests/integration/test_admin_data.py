@@ -21,7 +21,7 @@ import pytest
 import paddock
 from paddock.protocol.acl import digest_id
 from paddock.server.admin.data_commands import RestoreProcess
-from paddock.server.admin.http import AdminServer
+from paddock.server.admin.health import Health
 from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
@@ -429,10 +429,10 @@ def test_the_old_state_is_let_go_of_before_the_restored_one_is_loaded(tmp_path: 
     class Watched(Server):
         """Notes what leads to its state, which itself cannot be watched."""
 
-        async def _start_admin(self, admin: AdminServer, metrics: Metrics) -> None:
+        async def _start_admin(self, metrics: Metrics, health: Health) -> None:
             states.append(weakref.ref(metrics))
-            ports.append(admin.address[1])
-            await super()._start_admin(admin, metrics)
+            ports.append(self.admin_address[1])
+            await super()._start_admin(metrics, health)
 
     def make_server(config: ServerConfig) -> Server:
         held.append(any(one() is not None for one in states))
