@@ -8,7 +8,13 @@ import { shownName, visible } from "../text.js";
 import { ago } from "../units.js";
 import { session, zxid } from "../words.js";
 
-const WORDS = { created: "created", deleted: "deleted", changed: "changed", acl: "rights changed" };
+const WORDS = {
+  created: "created",
+  deleted: "deleted",
+  changed: "changed",
+  acl: "rights changed",
+  gap: "gap",
+};
 
 /** Return what a kind of change is called. */
 export function kindWord(kind) {
@@ -43,11 +49,13 @@ export function changeRow(change, { isPathShown = true, moments = null } = {}) {
       el(
         "p.hint",
         null,
-        isHidden
-          ? "You may not read its data."
-          : kind === "acl"
-            ? "Its data stayed the same."
-            : "It had no data.",
+        kind === "gap"
+          ? `The history has a gap here. ${visible(change.reason ?? "", 300)}`
+          : isHidden
+            ? "You may not read its data."
+            : kind === "acl"
+              ? "Its data stayed the same."
+              : "It had no data.",
       ),
     );
   return details;

@@ -110,10 +110,11 @@ export function createCoordination() {
     fill(
       partial,
       found.is_complete === false &&
-        `The first ${count(found.looked, "node")} were looked at. What is behind them is not shown.`,
+        `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet.`,
     );
     if (moment() === null) watchPaths(found.recipes.slice(0, 100).map((one) => one.path));
-    plan(POLL_MS);
+    // The server looks at some nodes for each answer, and goes on at the next one.
+    plan(found.is_complete === false ? PAUSE_MS : POLL_MS);
   }
 
   function drawDeadlocks() {
@@ -241,12 +242,15 @@ function updateCard(card, recipe) {
   card.signature = signature;
   const words = KINDS[recipe.kind] ?? KINDS.lock;
   const facts = [];
+  // Not all of them are told where there are many.
+  const holderCount = recipe.holder_count ?? recipe.holders.length;
+  const waiterCount = recipe.waiter_count ?? recipe.waiters.length;
   if (recipe.limit !== null && recipe.limit !== undefined)
-    facts.push(`${number(recipe.holders.length)} of ${number(recipe.limit)} taken`);
+    facts.push(`${number(holderCount)} of ${number(recipe.limit)} taken`);
   if (recipe.size !== null && recipe.size !== undefined)
     facts.push(recipe.kind === "queue" ? count(recipe.size, "item") : `for ${count(recipe.size, "member")}`);
   if (!recipe.holders.length) facts.push(words.none);
-  if (recipe.waiters.length) facts.push(`${number(recipe.waiters.length)} waiting`);
+  if (waiterCount) facts.push(`${number(waiterCount)} waiting`);
   fill(
     card,
     el("h3", null, el("a", { href: nodeLink(recipe.path) }, shownName(recipe.path, 120))),
@@ -261,12 +265,12 @@ function updateCard(card, recipe) {
       ),
       facts.map((fact) => el("span", null, fact)),
     ),
-    recipe.holders.length ? contenders(words.holder, recipe.holders, false) : null,
-    recipe.waiters.length ? contenders(words.waiter, recipe.waiters, true) : null,
+    recipe.holders.length ? contenders(words.holder, recipe.holders, holderCount, false) : null,
+    recipe.waiters.length ? contenders(words.waiter, recipe.waiters, waiterCount, true) : null,
   );
 }
 
-function contenders(title, all, isOrdered) {
+function contenders(title, all, amount, isOrdered) {
   const rows = all.slice(0, CONTENDERS_MAX).map((one, index) => {
     const told = preview(one.data);
     return el(
@@ -285,8 +289,6 @@ function contenders(title, all, isOrdered) {
     null,
     el("h4", null, title),
     el(isOrdered ? "ol" : "ul", null, rows),
-    all.length > CONTENDERS_MAX
-      ? el("p.hint", null, `and ${number(all.length - CONTENDERS_MAX)} more`)
-      : null,
+    amount > rows.length ? el("p.hint", null, `and ${number(amount - rows.length)} more`) : null,
   );
 }

@@ -151,6 +151,8 @@ export function createSessions() {
       shown.length === answer.sessions.length
         ? count(shown.length, "session")
         : `${number(shown.length)} of ${count(answer.sessions.length, "session")}`;
+    if (answer.total > answer.sessions.length)
+      amount.textContent += `, the youngest of ${number(answer.total)}`;
     table.update(shown);
     endedTable.update((answer.ended ?? []).filter(fits));
   }
