@@ -1,7 +1,8 @@
 """What each metric is: its kind, and one sentence.
 
 A metric of `mntr` that has no row here is published all the same, as a gauge without a sentence; a
-test finds those. Names are upstream's; a name of ours begins with `paddock_` or `cluster_`.
+test finds those. Names are upstream's; a name of ours begins with `paddock_`, `cluster_` or
+`change_feed`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ OF_EACH: Final = {
         open_file_descriptor_count: File descriptors in use.
         max_file_descriptor_count: File descriptors that the process may have.
         uptime: Milliseconds since the start.
+        change_feeds: Change feeds of clients.
+        change_feeds_waiting: Those of them that wait for a change, or for a page of the past.
         paddock_info: Always 1; the labels say which version and build this is.
         paddock_ready: 1 if this server takes writes, as /readyz says; else 0.
         paddock_server_state: 1 for what this server is, 0 for what it is not.
@@ -64,6 +67,9 @@ OF_EACH: Final = {
         connection_rejected: Connections refused because of a limit.
         sessionless_connections_expired: Connections closed because no session was asked for.
         stale_sessions_expired: Sessions that expired.
+        change_feed_pulls: Pulls of change feeds that were answered.
+        change_feed_changes: Changes in these answers.
+        change_feeds_gone: Pulls for what history does not have any more.
         paddock_operations_total: Requests by operation, as they are begun.
         """,
     ),
