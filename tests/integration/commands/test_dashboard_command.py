@@ -119,7 +119,8 @@ def test_a_port_that_is_taken_and_options_that_do_not_fit_are_one_line(
 def test_the_dashboard_of_a_server_knows_everything_and_ends_with_it(tmp_path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with running(
-            *("serve", "--port", "0", "--data", tmp_path / "data", "--dashboard", "0"),
+            # A folder of its own: sessions survive their server.
+            *("serve", "--port", "0", "--data", tmp_path / number.name, "--dashboard", "0"),
         ) as server:
             assert server.stdout is not None
             page = Page(next_link(server.stdout))
