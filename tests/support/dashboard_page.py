@@ -29,7 +29,10 @@ PHONE = (390, 844)
 def chromium() -> Iterator[Browser]:
     """Start a browser."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # As root there is no sandbox, and in a container hardly any shared memory.
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         try:
             yield browser
         finally:
