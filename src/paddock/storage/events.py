@@ -91,6 +91,10 @@ _NAME: Final = re.compile(r"([0-9]{15})\.jsonl")
 # No event has so long a line.
 _LINE_BYTES_MAX: Final = 16 << 20
 
+STALL_LOOK_SECONDS: Final = 0.25
+"""How often a server looks whether it stood still. A stall may have lasted so much longer than its
+event says: nobody knows when since the last look it began."""
+
 
 class Event(NamedTuple):
     """One event of one server."""

@@ -208,7 +208,8 @@ class SessionStory:
             if (one.details.get("member") or one.server) != home or one.time_ms < begun_ms:
                 continue
             if one.kind == e.STALLED:
-                seconds = _seconds(one, "seconds") or 0.0
+                # At most: it may have begun right after the server had looked.
+                seconds = (_seconds(one, "seconds") or 0.0) + e.STALL_LOOK_SECONDS
                 if seconds * 1000 < _GIVING_UP * self.timeout_ms:
                     continue
             yield one

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from paddock.server.journal.journal import Journal
-from paddock.storage.events import CLOCK_JUMPED, STALLED
+from paddock.storage.events import CLOCK_JUMPED, STALL_LOOK_SECONDS, STALLED
 
-LOOK_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 0.5
 """A stall by more than this is an event: clients may give up a server that is silent for longer."""
 
@@ -44,12 +43,12 @@ class StallWatch:
         """Note what the clocks say, and look again later."""
         self._seen = self._monotonic()
         self._seen_wall_ms = self._wall_clock_ms()
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._timer = self._loop.call_later(STALL_LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
         passed = self._monotonic() - self._seen
         wall_passed = (self._wall_clock_ms() - self._seen_wall_ms) / 1000
-        late, jump = passed - LOOK_SECONDS, wall_passed - passed
+        late, jump = passed - STALL_LOOK_SECONDS, wall_passed - passed
         if late > STALL_SECONDS:
             self._journal.add(STALLED, seconds=late)
         if abs(jump) > JUMP_SECONDS:
