@@ -53,8 +53,10 @@ _TROUBLES: Final = {
 _MARGIN_MS: Final = 5_000
 # How far from the end of a stall a connection is found closed that was closed meanwhile.
 _AFTER_STALL_MS: Final = 300
-# No client gives up a silent server before this share of its timeout.
+# No client gives up a silent server before this share of its timeout; and one whose ping is not
+# answered, no server that stands still for less than this share.
 _GIVING_UP: Final = 0.4
+_STANDING_STILL: Final = 0.2
 # A client that waits for an answer for so long may have had enough.
 _SLOW_SECONDS: Final = 1.0
 # How many writes of others are told that followed its end.
@@ -210,7 +212,7 @@ class SessionStory:
             if one.kind == e.STALLED:
                 # At most: it may have begun right after the server had looked.
                 seconds = (_seconds(one, "seconds") or 0.0) + e.STALL_LOOK_SECONDS
-                if seconds * 1000 < _GIVING_UP * self.timeout_ms:
+                if seconds * 1000 < _STANDING_STILL * self.timeout_ms:
                     continue
             yield one
 

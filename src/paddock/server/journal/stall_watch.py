@@ -14,7 +14,7 @@ from typing import Final
 from paddock.server.journal.journal import Journal
 from paddock.storage.events import CLOCK_JUMPED, STALL_LOOK_SECONDS, STALLED
 
-STALL_SECONDS: Final = 0.5
+STALL_SECONDS: Final = 0.3
 """A stall by more than this is an event: clients may give up a server that is silent for longer."""
 
 JUMP_SECONDS: Final = 1.0

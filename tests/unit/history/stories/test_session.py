@@ -134,7 +134,7 @@ def test_what_the_log_says_of_it() -> None:
         # It was too short for that.
         (
             EXPIRE,
-            [Event(8500, e.STALLED, details={"seconds": 1.2}), session_ended(e.GONE)],
+            [Event(8500, e.STALLED, details={"seconds": 0.5}), session_ended(e.GONE)],
             s.CLIENT_GONE,
             "did not come back",
         ),
@@ -217,9 +217,9 @@ def test_a_client_that_waited_for_a_slow_disk(seconds: float, expected: str, tro
         (4100, 3.0, 0, s.SERVER_GONE),
         (3900, 3.0, 0, s.SERVER_GONE),
         # It may have begun a quarter of a second before the server noticed it.
-        (4100, 1.4, 0, s.SERVER_GONE),
+        (4100, 0.6, 0, s.SERVER_GONE),
         # Its client has waited that long for a ping before.
-        (4100, 1.3, 0, s.CLIENT_GONE),
+        (4100, 0.5, 0, s.CLIENT_GONE),
         # The server has served again before, or stood still afterwards.
         (3500, 3.0, 0, s.CLIENT_GONE),
         (8000, 3.0, 0, s.CLIENT_GONE),

@@ -47,7 +47,7 @@ async def test_a_loop_that_is_a_little_late_is_not_noticed() -> None:
     watch = StallWatch(noted, loop.time, lambda: int(loop.time() * 1000))
     for _ in range(100):
         await asyncio.sleep(0.7)
-        loop.stall(0.45)
+        loop.stall(0.29)
     watch.stop()
     assert noted.taken == []
 
