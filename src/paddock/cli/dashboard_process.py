@@ -29,8 +29,8 @@ def check_installed() -> None:
     for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
             raise CannotBeDone(
-                f"the dashboard needs {package}, which is not installed: pip install"
-                " 'paddock[dashboard]'"
+                f"the dashboard needs {package}, which is not installed: run"
+                " pip install '.[dashboard]' in a clone of Paddock"
             )
 
 

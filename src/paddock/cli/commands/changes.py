@@ -86,8 +86,12 @@ class Checkpoint:
         if self._file is not None and self.zxid is not None:
             document = {"path": self._path, "zxid": self.zxid, "lines": self.lines}
             temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
-            temporary.write_text(json.dumps(document) + "\n")
-            os.replace(temporary, self._file)
+            try:
+                temporary.write_text(json.dumps(document) + "\n")
+                os.replace(temporary, self._file)
+            except OSError as error:
+                # The name of the temporary file would say nothing to anybody.
+                raise CannotBeDone(f"{self._file}: cannot be written: {error.strerror}") from error
 
     def _read(self, file: Path) -> None:
         try:

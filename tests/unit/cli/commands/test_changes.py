@@ -54,6 +54,13 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         Checkpoint(tmp_path, "/a", None)
 
 
+def test_a_checkpoint_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "checkpoint"
+    with pytest.raises(CannotBeDone) as refused:
+        Checkpoint(file, "/a", 4).pass_(change(5))
+    assert str(refused.value) == f"{file}: cannot be written: No such file or directory"
+
+
 @pytest.mark.parametrize(
     ("text", "zxid"), [("now", None), ("0", 0), ("12", 12), ("0x100000002", 0x100000002)]
 )

@@ -650,7 +650,9 @@ def test_without_grpcio_the_error_says_what_to_install(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(builtins, "__import__", without_grpc)
     monkeypatch.delitem(sys.modules, "grpc", raising=False)
-    with pytest.raises(StoreForbiddenError, match=r"^[^\n]*pip install 'paddock\[etcd\]'$"):
+    with pytest.raises(
+        StoreForbiddenError, match=r"^[^\n]*pip install '.\[etcd\]' in a clone[^\n]*$"
+    ):
         asyncio.run(_make())
 
 
