@@ -17,9 +17,8 @@ from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
-from mypy_extensions import i32, i64
 
-from paddock.protocol import opcodes
+from paddock.state.operation_counts import OperationCounts
 
 # The last operation of a connection that has not had any.
 NO_OPERATION: Final = -1000
@@ -33,9 +32,6 @@ SIZES: Final[list[float]] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.
 
 # How many requests are received, at least, between two that are measured.
 SAMPLE_EVERY: Final = 64
-
-# The numbers of all operations differ in these bits.
-OPERATION_BITS: Final = 0x7FF
 
 
 class Summary:
@@ -78,55 +74,6 @@ class Histogram(Summary):
         self.count += times
         self.total += number * times
         self.buckets[bisect_left(self.bounds, number)] += times
-
-
-class OperationCounts:
-    """How many requests of each operation were begun.
-
-    The frequent ones have a field each: to count them must cost next to nothing.
-    """
-
-    def __init__(self) -> None:
-        self.get_data: i64 = 0
-        self.exists: i64 = 0
-        self.get_children: i64 = 0
-        self.get_children2: i64 = 0
-        # Of all others, by their numbers.
-        self.others = [0] * (OPERATION_BITS + 1)
-
-    def take_back(self, operation: i32) -> None:
-        """Do not count a request: it is begun again later, or unknown."""
-        if operation == opcodes.GET_DATA:
-            self.get_data -= 1
-        elif operation == opcodes.EXISTS:
-            self.exists -= 1
-        elif operation == opcodes.GET_CHILDREN:
-            self.get_children -= 1
-        elif operation == opcodes.GET_CHILDREN2:
-            self.get_children2 -= 1
-        else:
-            self.others[operation & OPERATION_BITS] -= 1
-
-    def queries(self) -> int:
-        """Return the number of the frequent ones, all of which are queries."""
-        return self.get_data + self.exists + self.get_children + self.get_children2
-
-    def of(self, operation: i32) -> int:
-        """Return the number of requests of an operation, which must be a known one."""
-        if operation == opcodes.GET_DATA:
-            return self.get_data
-        if operation == opcodes.EXISTS:
-            return self.exists
-        if operation == opcodes.GET_CHILDREN:
-            return self.get_children
-        if operation == opcodes.GET_CHILDREN2:
-            return self.get_children2
-        return self.others[operation & OPERATION_BITS]
-
-    def reset(self) -> None:
-        """Begin to count anew."""
-        self.get_data = self.exists = self.get_children = self.get_children2 = 0
-        self.others = [0] * (OPERATION_BITS + 1)
 
 
 class Statistics:

@@ -37,6 +37,7 @@ from paddock.state.access import Identities
 from paddock.state.entry import Refused
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node, data_length
+from paddock.state.operation_counts import OperationCounts
 from paddock.state.watch_setting import WatchSetting
 from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 from paddock.state.watches import Watches, WatchTable
@@ -67,9 +68,10 @@ _RECURSIVE: Final = 5
 class Queries:
     """Answers queries on a state, for watchers of one server."""
 
-    def __init__(self, machine: StateMachine, watches: Watches) -> None:
+    def __init__(self, machine: StateMachine, watches: Watches, counts: OperationCounts) -> None:
         self.machine = machine
         self.watches = watches
+        self._counts = counts
         # A part of the last answer that is large and was not copied: it is to be sent behind the
         # first `large_at` bytes of the answer. The caller takes it away.
         self.large: bytes | None = None
@@ -91,15 +93,20 @@ class Queries:
         """
         try:
             if operation == opcodes.GET_DATA:
+                self._counts.get_data += 1
                 return OK, self._get_data(Reader(data, start), watcher, identities)
             if operation == opcodes.EXISTS:
+                self._counts.exists += 1
                 return OK, self._exists(Reader(data, start), watcher, identities)
             if operation == opcodes.GET_CHILDREN:
+                self._counts.get_children += 1
                 node = self._get_children(Reader(data, start), watcher, identities)
                 return OK, self._list(node, b"")
             if operation == opcodes.GET_CHILDREN2:
+                self._counts.get_children2 += 1
                 node = self._get_children(Reader(data, start), watcher, identities)
                 return OK, self._list(node, self._stat(node))
+            self._counts.add(operation)
             return OK, self._answer_rarer(operation, data[start:], watcher, identities, session)
         except Refused as refusal:
             return refusal.code, b""

@@ -40,6 +40,7 @@ from paddock.state.machine import (
     reap_body,
     session_body,
 )
+from paddock.state.operation_counts import OperationCounts
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -211,7 +212,7 @@ class World:
     def __init__(self, machine: StateMachine | None = None) -> None:
         self.machine = StateMachine() if machine is None else machine
         self.watches = Watches()
-        self.queries = Queries(self.machine, self.watches)
+        self.queries = Queries(self.machine, self.watches, OperationCounts())
         self.time_ms = 1000
         self.flags = EXTENDED_TYPES
         self.rules = RULES

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import Identity
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.admission import (
@@ -55,10 +56,10 @@ class Core:
         self.proposer = proposer
         self.machine = machine = replica.machine
         self.watches = replica.watches
-        self.queries = Queries(machine, replica.watches)
+        self.operations = replica.statistics.operations
+        self.queries = Queries(machine, replica.watches, self.operations)
         self.feeds = Feeds(replica)
         self.statistics = replica.statistics
-        self.operations = replica.statistics.operations
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # Long work is done in turns.
@@ -70,6 +71,9 @@ class Core:
         )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
+        # What is answered from memory. Not `sync`, if other servers write as well: what they have
+        # written is here when it comes out of the log.
+        self.reads = operations.READS if lease is None else operations.READS - {opcodes.SYNC}
         # What there is to tell of the servers that share the log; None for a server of its own.
         self.cluster: ClusterView | None = None
         # The flags of every entry that this server proposes.

@@ -50,7 +50,7 @@ from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
-from paddock.server.statistics import OPERATION_BITS, SAMPLE_EVERY, Tally
+from paddock.server.statistics import SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
 from paddock.state.entry import SYNC, Entry, Refused
 from paddock.state.machine import Outcome
@@ -371,7 +371,6 @@ class RequestHandler(Submitter):
         """Put back a frame that cannot be served now; it comes first when it can be."""
         self._serves = False
         self._held.insert(0, frame)
-        self._core.operations.take_back(read_i32_be(frame, 4))
 
     # Requests.
 
@@ -388,22 +387,13 @@ class RequestHandler(Submitter):
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
-        counts = self._core.operations
-        is_common = True
-        if operation == opcodes.GET_DATA:
-            counts.get_data += 1
-        elif operation == opcodes.EXISTS:
-            counts.exists += 1
-        elif operation == opcodes.GET_CHILDREN2:
-            counts.get_children2 += 1
-        elif operation == opcodes.GET_CHILDREN:
-            counts.get_children += 1
-        else:
-            is_common = False
-            counts.others[operation & OPERATION_BITS] += 1
-        if not is_common and operation in operations.WRITES:
-            self._write(operation, xid, frame)
-        elif is_common or self._is_read(operation):
+        is_common = operation in (
+            opcodes.GET_DATA,
+            opcodes.EXISTS,
+            opcodes.GET_CHILDREN,
+            opcodes.GET_CHILDREN2,
+        )
+        if is_common or operation in self._core.reads:
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
@@ -420,20 +410,28 @@ class RequestHandler(Submitter):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation == opcodes.SYNC:
-            # What other servers have written is here when it comes out of the log.
+        elif operation in operations.WRITES:
+            self._core.operations.add(operation)
+            self._write(operation, xid, frame)
+        elif operation == opcodes.CHANGES:
+            self._pull(xid, frame)
+        else:
+            self._request_other(operation, xid, frame)
+
+    def _request_other(self, operation: i32, xid: i32, frame: bytes) -> None:
+        """Serve a request that neither reads nor writes nodes, or refuse an unknown one."""
+        if operation in operations.BY_NUMBER:
+            self._core.operations.add(operation)
+        if operation == opcodes.SYNC:
             self._write(SYNC, xid, frame)
         elif operation == opcodes.PING:
             self._reply(PING_XID, OK)
-        elif operation == opcodes.CHANGES:
-            self._pull(xid, frame)
         elif operation in (opcodes.AUTH, opcodes.SASL):
             try:
                 self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
             except DecodeError:
                 self._close(events.PROTOCOL_ERROR)
         else:
-            counts.take_back(operation)
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
                 self.watcher.session,
@@ -441,12 +439,6 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
             self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
-
-    def _is_read(self, operation: int) -> bool:
-        """Return whether an operation is answered from memory; `sync` is, without other servers."""
-        if operation == opcodes.SYNC and self._core.lease is not None:
-            return False
-        return operation in operations.READS
 
     def _write(self, operation: int, xid: int, frame: bytes) -> None:
         self.queue.enter_write(len(frame) - _HEADER_BYTES)
@@ -471,6 +463,7 @@ class RequestHandler(Submitter):
             if not self.queue.length:
                 self._ask_for_turn()
             return
+        self._core.operations.add(opcodes.CHANGES)
         try:
             error, answer = self._core.feeds.pull(frame[_HEADER_BYTES:], self.watcher)
         except DecodeError:
@@ -512,6 +505,7 @@ class RequestHandler(Submitter):
         return False
 
     def _begin_set_watches(self, operation: int, xid: int, body: bytes) -> None:
+        self._core.operations.add(operation)
         try:
             self._setting = self._queries.watch_setting(operation, body, self.watcher)
         except Refused as refusal:
