@@ -14,9 +14,11 @@ batch is counted at once wherever possible. The rules:
 from __future__ import annotations
 
 from bisect import bisect_left
+from math import inf
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
+from mypy_extensions import i64
 
 from paddock.state.operation_counts import OperationCounts
 
@@ -57,13 +59,21 @@ class Summary:
 
 
 class Histogram(Summary):
-    """A summary that also counts how many numbers are in each bucket."""
+    """A summary that also counts how many numbers are in each bucket.
 
-    def __init__(self, bounds: list[float]) -> None:
+    Most numbers are in the bucket of the one before. So these are counted apart, until one is not.
+    """
+
+    def __init__(self, bounds: list[float], buckets: list[int] | None = None) -> None:
         super().__init__()
         # The upper bounds, in order; above the last one there is one bucket more.
         self.bounds = bounds
-        self.buckets = [0] * (len(bounds) + 1)
+        self._buckets = [0] * (len(bounds) + 1) if buckets is None else buckets
+        # The bucket of the last number: where it begins and ends, and what is not in it yet.
+        self._bucket = 0
+        self._above = 0.0
+        self._up_to = 0.0
+        self._more: i64 = 0
 
     def add(self, number: float, times: int = 1) -> None:
         # As above: a call of that would take longer than all of this.
@@ -73,7 +83,25 @@ class Histogram(Summary):
             self.max = number
         self.count += times
         self.total += number * times
-        self.buckets[bisect_left(self.bounds, number)] += times
+        if self._above < number <= self._up_to:
+            self._more += times
+        else:
+            self._change_bucket(number, times)
+
+    def buckets(self) -> list[int]:
+        """Return how many numbers are in each bucket."""
+        self._buckets[self._bucket] += self._more
+        self._more = 0
+        return list(self._buckets)
+
+    def _change_bucket(self, number: float, times: int) -> None:
+        self._buckets[self._bucket] += self._more
+        bounds = self.bounds
+        bucket = bisect_left(bounds, number)
+        self._bucket = bucket
+        self._above = bounds[bucket - 1] if bucket else -inf
+        self._up_to = bounds[bucket] if bucket < len(bounds) else inf
+        self._more = times
 
 
 class Statistics:

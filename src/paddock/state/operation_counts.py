@@ -29,22 +29,14 @@ class OperationCounts:
         self.exists: i64 = 0
         self.get_children: i64 = 0
         self.get_children2: i64 = 0
-        self._set_data: i64 = 0
-        self._create: i64 = 0
-        self._delete: i64 = 0
+        self.set_data: i64 = 0
+        self.create: i64 = 0
         # Of all others, by their numbers.
         self._others = [0] * (_BITS + 1)
 
     def add(self, operation: i32) -> None:
-        """Count a request that is none of the frequent queries; these are counted in place."""
-        if operation == opcodes.SET_DATA:
-            self._set_data += 1
-        elif operation == opcodes.CREATE:
-            self._create += 1
-        elif operation == opcodes.DELETE:
-            self._delete += 1
-        else:
-            self._others[operation & _BITS] += 1
+        """Count a request that is none of the frequent ones; these are counted in place."""
+        self._others[operation & _BITS] += 1
 
     def queries(self) -> int:
         """Return the number of the frequent queries."""
@@ -57,8 +49,7 @@ class OperationCounts:
             opcodes.EXISTS: self.exists,
             opcodes.GET_CHILDREN: self.get_children,
             opcodes.GET_CHILDREN2: self.get_children2,
-            opcodes.SET_DATA: self._set_data,
-            opcodes.CREATE: self._create,
-            opcodes.DELETE: self._delete,
+            opcodes.SET_DATA: self.set_data,
+            opcodes.CREATE: self.create,
         }
         return fields[operation] if operation in fields else self._others[operation & _BITS]

@@ -10,9 +10,13 @@ def test_a_number_on_a_bound_is_in_the_bucket_below_it() -> None:
     for number in (0.5, 1.0, 1.5, 5.0, 5.1):
         histogram.add(number)
     histogram.add(2.0, 3)
-    assert histogram.buckets == [2, 4, 1, 1]
-    assert (histogram.count, histogram.total) == (8, 19.1)
-    assert (histogram.min, histogram.max) == (0.5, 5.1)
+    assert histogram.buckets() == [2, 4, 1, 1]
+    # To look changes nothing, and what comes behind it counts.
+    histogram.add(2.0)
+    histogram.add(-1.0)
+    assert histogram.buckets() == histogram.buckets() == [3, 5, 1, 1]
+    assert (histogram.count, histogram.total) == (10, 20.1)
+    assert (histogram.min, histogram.max) == (-1.0, 5.1)
 
 
 def test_a_sample_stands_for_the_queries_since_the_last_one() -> None:

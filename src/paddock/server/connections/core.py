@@ -27,7 +27,7 @@ from paddock.server.sessions.authentication import Authenticator
 from paddock.server.sessions.lifecycle import SessionLifecycle
 from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
 from paddock.state.access import Identities
-from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, SYNC
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -71,9 +71,14 @@ class Core:
         )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
-        # What is answered from memory. Not `sync`, if other servers write as well: what they have
+        # The operations that are answered from memory; and those that go through the log, with the
+        # entries that they become. So does `sync`, if other servers write as well: what they have
         # written is here when it comes out of the log.
-        self.reads = operations.READS if lease is None else operations.READS - {opcodes.SYNC}
+        self.reads = operations.READS
+        self.proposed: dict[int, int] = {number: number for number in operations.WRITES}
+        if lease is not None:
+            self.reads -= {opcodes.SYNC}
+            self.proposed[opcodes.SYNC] = SYNC
         # What there is to tell of the servers that share the log; None for a server of its own.
         self.cluster: ClusterView | None = None
         # The flags of every entry that this server proposes.

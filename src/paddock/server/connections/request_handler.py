@@ -24,7 +24,6 @@ The stages of a connection, which only go forward:
 from __future__ import annotations
 
 import logging
-from math import inf
 from typing import Final
 
 from librt.strings import read_i32_be
@@ -52,7 +51,7 @@ from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
 from paddock.server.statistics import SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
-from paddock.state.entry import SYNC, Entry, Refused
+from paddock.state.entry import Entry, Refused
 from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
 from paddock.state.watch_setting import WatchSetting
@@ -67,6 +66,8 @@ _NO_TOKEN: Final = b"\xff\xff\xff\xff"
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
+# The end of a turn that has none.
+_NO_END: Final = 1e300
 # How many queries may wait for writes of their client, to be answered within a batch.
 _WAITING_MAX: Final = 500
 # A longer request is heavy, whatever it asks for: parsing its path takes long.
@@ -224,7 +225,7 @@ class RequestHandler(Submitter):
             self._begin_turn()
         else:
             # So few fit into one turn.
-            self._turn_end = inf
+            self._turn_end = _NO_END
         for frame in frames:
             if self._serves:
                 self._request(frame)
@@ -323,7 +324,7 @@ class RequestHandler(Submitter):
     def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look = _REQUESTS_A_LOOK
-        if self._turn_end == inf:
+        if self._turn_end == _NO_END:
             self._begin_sample()
         elif self._core.turns.is_over(self._turn_end):
             self._end_turn()
@@ -410,9 +411,28 @@ class RequestHandler(Submitter):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation in operations.WRITES:
-            self._core.operations.add(operation)
-            self._write(operation, xid, frame)
+        elif (proposed := self._core.proposed.get(operation)) is not None:
+            counts = self._core.operations
+            if operation == opcodes.SET_DATA:
+                counts.set_data += 1
+            elif operation == opcodes.CREATE:
+                counts.create += 1
+            else:
+                counts.add(operation)
+            self.queue.enter_write(len(frame) - _HEADER_BYTES)
+            self._proposer.submit(
+                Entry(
+                    proposed,
+                    frame[_HEADER_BYTES:],
+                    self.watcher.session,
+                    self._generation,
+                    xid,
+                    0,
+                    self._core.flags,
+                    self.watcher.identities,
+                ),
+                self,
+            )
         elif operation == opcodes.CHANGES:
             self._pull(xid, frame)
         else:
@@ -422,9 +442,7 @@ class RequestHandler(Submitter):
         """Serve a request that neither reads nor writes nodes, or refuse an unknown one."""
         if operation in operations.BY_NUMBER:
             self._core.operations.add(operation)
-        if operation == opcodes.SYNC:
-            self._write(SYNC, xid, frame)
-        elif operation == opcodes.PING:
+        if operation == opcodes.PING:
             self._reply(PING_XID, OK)
         elif operation in (opcodes.AUTH, opcodes.SASL):
             try:
@@ -439,22 +457,6 @@ class RequestHandler(Submitter):
                 extra=self.about(),
             )
             self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
-
-    def _write(self, operation: int, xid: int, frame: bytes) -> None:
-        self.queue.enter_write(len(frame) - _HEADER_BYTES)
-        self._proposer.submit(
-            Entry(
-                operation,
-                frame[_HEADER_BYTES:],
-                self.watcher.session,
-                self._generation,
-                xid,
-                0,
-                self._core.flags,
-                self.watcher.identities,
-            ),
-            self,
-        )
 
     def _pull(self, xid: int, frame: bytes) -> None:
         """Answer a pull of a change feed, which is heavy."""
