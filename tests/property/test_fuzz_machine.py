@@ -112,11 +112,12 @@ def test_any_query_is_answered_and_changes_nothing(
 ) -> None:
     machine, watches = begun(), Watches(100, 1000)
     answerer, listener = Queries(machine, watches, OperationCounts()), _Listener()
+    listener.session = SESSION
     for request in history:
         machine.apply(_entry(request, SESSION, 1, EXTENDED_TYPES))
     state = dump(machine)
     for operation, body in asked:
-        error, answer = answerer.answer(operation, body, listener, _WHO, SESSION)
+        error, answer = answerer.answer(operation, body, listener, _WHO)
         assert error <= 0
         assert error == OK or answer == b""
     assert dump(machine) == state

@@ -83,7 +83,6 @@ class Queries:
         data: bytes,
         watcher: Watcher,
         identities: Identities,
-        session: int,
         start: i64 = 0,
     ) -> tuple[int, bytes]:
         """Answer a query with a result code and the body of the reply.
@@ -107,14 +106,14 @@ class Queries:
                 node = self._get_children(Reader(data, start), watcher, identities)
                 return OK, self._list(node, self._stat(node))
             self._counts.add(operation)
-            return OK, self._answer_rarer(operation, data[start:], watcher, identities, session)
+            return OK, self._answer_rarer(operation, data[start:], watcher, identities)
         except Refused as refusal:
             return refusal.code, b""
         except DecodeError:
             return MARSHALLING_ERROR, b""
 
     def _answer_rarer(
-        self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
+        self, operation: int, body: bytes, watcher: Watcher, identities: Identities
     ) -> bytes:
         reader = Reader(body)
         if operation == opcodes.SYNC:
@@ -126,7 +125,7 @@ class Queries:
         if operation == opcodes.MULTI_READ:
             return self._multi_read(body, identities)
         if operation == opcodes.GET_EPHEMERALS:
-            return self._get_ephemerals(PathRequest.read(reader).path, session)
+            return self._get_ephemerals(PathRequest.read(reader).path, watcher.session)
         if operation == opcodes.GET_ALL_CHILDREN_NUMBER:
             return self._count_descendants(reader.string(), identities)
         if operation == opcodes.WHO_AM_I:

@@ -655,7 +655,7 @@ class RequestHandler(Submitter):
         self, operation: int, xid: i32, data: bytes, start: i64, identities: Identities
     ) -> None:
         queries, watcher = self._queries, self.watcher
-        error, answer = queries.answer(operation, data, watcher, identities, watcher.session, start)
+        error, answer = queries.answer(operation, data, watcher, identities, start)
         large = queries.large
         if large is None:
             if len(answer) < LARGE_BYTES:
