@@ -72,6 +72,8 @@ class Queries:
         self.machine = machine
         self.watches = watches
         self._counts = counts
+        # Reads the usual requests, one after the other: a new one for each takes longer.
+        self._reader = Reader(b"")
         # A part of the last answer that is large and was not copied: it is to be sent behind the
         # first `large_at` bytes of the answer. The caller takes it away.
         self.large: bytes | None = None
@@ -90,20 +92,23 @@ class Queries:
         The request begins at `start` of `data`: the usual ones are read where they are, not copied.
         `identities` are those that the watcher had when it asked; it may have more by now.
         """
+        reader = self._reader
+        reader.data = data
+        reader.position = start
         try:
             if operation == opcodes.GET_DATA:
                 self._counts.get_data += 1
-                return OK, self._get_data(Reader(data, start), watcher, identities)
+                return OK, self._get_data(reader, watcher, identities)
             if operation == opcodes.EXISTS:
                 self._counts.exists += 1
-                return OK, self._exists(Reader(data, start), watcher, identities)
+                return OK, self._exists(reader, watcher, identities)
             if operation == opcodes.GET_CHILDREN:
                 self._counts.get_children += 1
-                node = self._get_children(Reader(data, start), watcher, identities)
+                node = self._get_children(reader, watcher, identities)
                 return OK, self._list(node, b"")
             if operation == opcodes.GET_CHILDREN2:
                 self._counts.get_children2 += 1
-                node = self._get_children(Reader(data, start), watcher, identities)
+                node = self._get_children(reader, watcher, identities)
                 return OK, self._list(node, self._stat(node))
             self._counts.add(operation)
             return OK, self._answer_rarer(operation, data[start:], watcher, identities)
