@@ -601,7 +601,8 @@ class RequestHandler(Submitter):
         if self.tally.is_due:
             self._settle()
         buffer = self.buffer
-        buffer.flush(self._proposer.is_syncing())
+        # As long as the log has something to do, in a thread of its own, we give way.
+        buffer.flush(len(self._proposer.in_flight) > 0)
         if buffer.is_overdue and self.connection is not None:
             self.connection.drop()
 
