@@ -109,7 +109,7 @@ export function createCoordination() {
     drawRecipes(holders);
     fill(
       partial,
-      found.is_complete === false &&
+      found.is_partial &&
         `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet. `,
       found.read_ms && ["Too much changes to be followed: this was read ", ago(found.read_ms), "."],
     );
