@@ -119,6 +119,7 @@ def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl(
         browser = await stage.browser()
         large = bytes(range(256)) * 4000
         monkeypatch.setattr(sessions, "_WATCHERS_SECONDS", 0.0)
+        monkeypatch.setattr(sessions, "SHARE", 0)
         await client.create("/large", large)
         node = (await browser.get("/api/node", path="/large", bytes=100)).json()
         assert (node["size"], node["is_cut"]) == (len(large), True)
