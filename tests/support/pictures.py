@@ -101,8 +101,9 @@ def _select(page: DashboardPage, path: str, text: str) -> None:
 
 # A window as high as what it shows, unless it is a phone.
 HEIGHTS: Final = {"overview": 1060, "coordination": 1280, "sessions": 1020, "session": 560}
+# The charts grow meanwhile, so they are late; the last one ends with an open dialog.
 SCENES: Final[dict[str, Callable[[DashboardPage, Shop], None]]] = {
-    one.__name__: one for one in (overview, tree, coordination, sessions, session, time, writing)
+    one.__name__: one for one in (tree, coordination, sessions, session, time, overview, writing)
 }
 NAMES: Final = frozenset(f"{scene}-{look}.webp" for scene in SCENES for look in LOOKS)
 

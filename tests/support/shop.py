@@ -206,11 +206,11 @@ async def _work(hosts: str, name: str, ends: asyncio.Event) -> None:
         await ends.wait()
 
 
-async def _run(hosts: str, *rest: str) -> None:
+async def _run(hosts: str, worker: str | None = None) -> None:
     ends = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ends.set)
-    if rest:
-        await _work(hosts, *rest, ends)
+    if worker is not None:
+        await _work(hosts, worker, ends)
         return
     shop = Shop(hosts)
     try:

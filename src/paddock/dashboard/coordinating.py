@@ -78,8 +78,10 @@ class _Kept:
         if self._is_lost and not self.is_walking and await _is_due(self._walk_due):
             self.recognition.restart()
             self._is_lost, self.is_walking = False, True
-        if not self.recognition.needs_look:
-            return
+        if self.recognition.needs_look:
+            await self._look_on(client)
+
+    async def _look_on(self, client: Client) -> None:
         await asyncio.sleep(max(0.0, self._look_due - time.monotonic()))
         count = await self.recognition.look(client)
         now = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,8 @@ class Tree:
         self.look_size = look
         self.left = nodes
         self.walks = self.looks = 0
+        # Called in a look, when its nodes were read.
+        self.on_look: Callable[[], None] = lambda: None
 
     @property
     def needs_look(self) -> bool:
@@ -34,6 +37,7 @@ class Tree:
         await asyncio.sleep(0)
         count = min(self.look_size, self.left)
         self.left -= count
+        self.on_look()
         return count
 
     def note_change(self, path: str, /) -> None:
@@ -93,6 +97,17 @@ def test_a_large_tree_that_cannot_be_followed_is_walked_to_its_end_and_not_again
     asyncio.run(main())
 
 
+def test_a_walk_that_has_begun_is_gone_on_with() -> None:
+    stage = Stage(Tree(100, 20))
+
+    async def main() -> None:
+        for number in range(1, 6):
+            assert (await stage.ask())["left"] == 100 - 20 * number
+        assert stage.tree.walks == 1
+
+    asyncio.run(main())
+
+
 def test_a_small_tree_that_cannot_be_followed_is_read_for_each_answer() -> None:
     stage = Stage(Tree(10, 20_000))
 
@@ -122,6 +137,25 @@ def test_a_change_that_was_told_is_looked_at_by_the_next_who_asks() -> None:
         stage.tree.note_change("/a")
         await asyncio.gather(*(stage.ask() for _ in range(10)))
         assert (stage.tree.left, stage.tree.looks, stage.tree.walks) == (0, 2, 1)
+
+    asyncio.run(main())
+
+
+def test_a_change_while_others_look_is_looked_at_for_those_who_wait() -> None:
+    stage = Stage(Tree(100_000, 100_000))
+
+    async def main() -> None:
+        await stage.ask()
+        stage.tree.note_change("/a")
+        changes = iter(["/b"])
+
+        def change() -> None:
+            for path in changes:
+                stage.tree.note_change(path)
+
+        stage.tree.on_look = change
+        await asyncio.gather(stage.ask(), stage.ask())
+        assert (stage.tree.left, stage.tree.looks) == (0, 3)
 
     asyncio.run(main())
 
