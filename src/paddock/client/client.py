@@ -41,6 +41,7 @@ from paddock.client.requests.arguments import (
     check_not_negative,
     check_protection,
     check_watcher,
+    checked_acl,
 )
 from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
@@ -339,6 +340,24 @@ class Client(Operations):
         if make_parents or exist_ok or protected:
             return self._create_carefully(path, node, make_parents, exist_ok, protected)
         return self._create(path, node)
+
+    def ensure_path(self, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> asyncio.Future[None]:
+        """Create a node and all missing nodes above it, without data; what exists stays as it is.
+
+            await client.ensure_path("/app/workers")
+            await client.ensure_path("/app/workers")
+            print(await client.children("/app"))  # ['workers']
+
+        Each node that it creates gets the ACL, the chroot and those above it included. It needs no
+        permission to create what exists. It goes on after a lost connection, and when others delete
+        what it has created; after ten times of that it raises NoNodeError. Raises NoAuthError,
+        InvalidACLError, NoChildrenForEphemeralsError. After ConnectionLostError some of the nodes
+        may have been created.
+        """
+        checked_acl(acl)
+        looking = self.exists(path)
+        ensuring = compound.ensure_path(self, path, looking, self._root(), acl)
+        return self._sender.own(ensuring, looking)
 
     def set(
         self,

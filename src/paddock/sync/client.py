@@ -316,6 +316,21 @@ class Client(Owner[AsyncClient]):
             protected=protected,
         )
 
+    def ensure_path(self, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
+        """Create a node and all missing nodes above it, without data; what exists stays as it is.
+
+            client.ensure_path("/app/workers")
+            client.ensure_path("/app/workers")
+            print(client.children("/app"))  # ['workers']
+
+        Each node that it creates gets the ACL, the chroot and those above it included. It needs no
+        permission to create what exists. It goes on after a lost connection, and when others delete
+        what it has created; after ten times of that it raises NoNodeError. Raises NoAuthError,
+        InvalidACLError, NoChildrenForEphemeralsError. After ConnectionLostError some of the nodes
+        may have been created.
+        """
+        self._bridge.call(self._inner.ensure_path, path, acl=acl)
+
     def set(
         self,
         path: str,
