@@ -141,6 +141,7 @@ PAGES: Final = (
         "paddock",
         (
             Section("Connecting", ("connect", "run")),
+            Section("Programs", ("run_in_sessions",), "paddock.client.sessions"),
             Section("Calls", ("Client",), "paddock.client.client"),
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
@@ -173,6 +174,7 @@ PAGES: Final = (
         "paddock.sync",
         (
             Section("Connecting", ("connect", "timeout")),
+            Section("Programs", ("run_in_sessions",), "paddock.sync.sessions"),
             Section("Calls", ("Client", "Transaction", "MultiRead")),
             Section("What they give", ("Stream", "Scope")),
         ),

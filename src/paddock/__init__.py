@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
     from paddock.client.session.state_publisher import StateListener
+    from paddock.client.sessions import run_in_sessions
     from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
     from paddock.client.watches.watches import Watcher, WatchKind
@@ -100,6 +101,7 @@ __all__ = [
     "sync",
     "connect",
     "run",
+    "run_in_sessions",
     "CREATOR_ALL_ACL",
     "OPEN_ACL",
     "READ_ONLY_ACL",
@@ -198,6 +200,7 @@ _HOMES = (
     "paddock.client.multiread",
     "paddock._loops",
     "paddock.client.client",
+    "paddock.client.sessions",
     "paddock.api",
 )
 

@@ -76,7 +76,7 @@ class BaseHolder:
         self._listeners.remove(listener)
 
     async def __aexit__(self, *raised: Any) -> None:
-        task = asyncio.current_task(self._scopes[-1].loop) if self._scopes else None
+        task = asyncio.current_task()
         for number in reversed(range(len(self._scopes))):
             if self._scopes[number].task is task:
                 await self._scopes.pop(number).__aexit__(*raised)
