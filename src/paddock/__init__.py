@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
+    from paddock.client.session.hosts import Randomness
     from paddock.client.session.state_publisher import StateListener
     from paddock.client.sessions import run_in_sessions
     from paddock.client.states import Event, EventType, FeedKind, SessionState
@@ -116,6 +117,7 @@ __all__ = [
     "MultiRead",
     "Reading",
     "SaslCredentials",
+    "Randomness",
     "Event",
     "EventType",
     "SessionState",
@@ -192,6 +194,7 @@ _HOMES = (
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
+    "paddock.client.session.hosts",
     "paddock.client.operations.streams",
     "paddock.client.operations.feeds",
     "paddock.client.results",

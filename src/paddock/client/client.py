@@ -8,6 +8,12 @@ A call queues its request at once and returns a future, so many requests can be 
 task for each. Use `asyncio.timeout` for deadlines. A cancelled call is not sent, or its reply is
 ignored, and it sets no watch.
 
+Without a connection a call waits for the next one, until the session may be over (OVERDUE): then it
+raises ConnectionLostError. A call that is made later than that does so after a tenth of the session
+timeout, one second at most, unless a server comes meanwhile. `wait_connected` waits as long as it
+takes. A reply that comes in pieces is waited for up to 5/3 of the session timeout: after one
+timeout the session is OVERDUE, and two thirds later the server is left.
+
 A `watch` is a function that is called once, with an `Event`, when what was read has changed; True
 stands for the client's default watcher. With a `version` a call fails unless the node has that
 version; -1 stands for any. InvalidArgumentError means that nothing was sent.
@@ -206,9 +212,9 @@ class Client(Operations):
     async def close(self) -> None:
         """End the session, and with it its ephemeral nodes and watches.
 
-        Requests in flight are completed first, for a few seconds at most. If no server can be
-        reached, the session expires after its timeout. Closing twice is fine. Later calls raise
-        SessionExpiredError.
+        Requests in flight are completed first. Where no server answers, it takes five seconds, or
+        the session timeout if that is shorter, and one more for the connection; the session then
+        expires after its timeout. Closing twice is fine. Later calls raise SessionExpiredError.
         """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Their requests fail now, so they end.

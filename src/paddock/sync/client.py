@@ -194,9 +194,9 @@ class Client(Owner[AsyncClient]):
     def close(self) -> None:
         """End the session, and with it its ephemeral nodes and watches.
 
-        Requests in flight are completed first, for a few seconds at most. If no server can be
-        reached, the session expires after its timeout. Closing twice is fine. Later calls raise
-        SessionExpiredError.
+        Requests in flight are completed first. Where no server answers, it takes five seconds, or
+        the session timeout if that is shorter, and one more for the connection; the session then
+        expires after its timeout. Closing twice is fine. Later calls raise SessionExpiredError.
         """
         self._close()
 
@@ -630,7 +630,14 @@ class Client(Owner[AsyncClient]):
         self._bridge.run(self._inner.forget_watcher, self._bridge.callbacks.relay(watcher))
 
     def wait_connected(self) -> None:
-        """Wait until a server is connected; raises SessionExpiredError if the session is over."""
+        """Wait until a server is connected, however long that takes.
+
+            client.wait_connected()
+            print(client.state.is_connected)  # True
+
+        Calls do not wait for so long: when the session may be over, they fail. Raises
+        SessionExpiredError if the session is over.
+        """
         self._bridge.call(self._inner.wait_connected)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> None:

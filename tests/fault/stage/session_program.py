@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
 
 import paddock
 import paddock.sync
@@ -41,7 +40,11 @@ async def run(hosts: str) -> None:
 
 def run_blocking(hosts: str) -> None:
     is_over = threading.Event()
-    end: Callable[[], object] = lambda: (sys.stdin.read(), is_over.set())  # noqa: E731
+
+    def end() -> None:
+        sys.stdin.read()
+        is_over.set()
+
     threading.Thread(target=end, daemon=True).start()
 
     def work(client: paddock.sync.Client) -> None:

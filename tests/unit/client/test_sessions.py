@@ -253,7 +253,11 @@ def test_the_deadline_and_the_cancellation_of_the_caller_win() -> None:
         await asyncio.sleep(1)
         # Both at once.
         await stage.expire(stage.clients[0])
-        stage.clients[0].add_listener(lambda state: running.cancel() and None)
+
+        def cancel(state: SessionState) -> None:
+            running.cancel()
+
+        stage.clients[0].add_listener(cancel)
         with pytest.raises(asyncio.CancelledError):
             await running
         assert len(stage.clients) == 1

@@ -135,7 +135,7 @@ class Holder(BaseHolder, ABC):
         As a rule `async with lock` is better, since it ends what is done in it when the grant is
         lost. Raises TimeoutError, which names the holder, after `timeout` seconds;
         SessionExpiredError; and LockStateError if it is ours already, or if our node was deleted
-        while we waited.
+        while we waited, which is noticed when it is time to look at the line again.
         """
         taking = self._take(waits=True)
         grant = await (taking if timeout is None else self._within(timeout, taking))

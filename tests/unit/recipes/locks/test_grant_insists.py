@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from paddock import Client, GrantLostError, connect
-from paddock.recipes import Lock, MultiLock
+from paddock.recipes import GrantEvent, Lock, MultiLock
 from paddock.recipes.locks.grant import BaseGrant
 from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
 
@@ -48,7 +48,11 @@ def test_a_cancellation_that_wait_for_swallows_is_repeated() -> None:
             async def hold() -> None:
                 async with Lock(client, "/lock") as grant:
                     ready = loop.create_future()
-                    grant.add_listener(lambda event: loop.call_soon(ready.set_result, "swallowed"))
+
+                    def answer(event: GrantEvent) -> None:
+                        loop.call_soon(ready.set_result, "swallowed")
+
+                    grant.add_listener(answer)
                     client.delete(grant.path).add_done_callback(lambda one: one.exception())
                     assert await asyncio.wait_for(ready, 1000) == "swallowed"
                     await asyncio.sleep(1000)
