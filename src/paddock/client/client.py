@@ -317,7 +317,7 @@ class Client(Operations):
         node = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or exist_ok or protected:
             created = self._create_carefully(path, node, make_parents, exist_ok, protected)
-            return self._sender.own(_path_of(created), created)
+            return self._sender.own(partial(_path_of, created), created)
         operation, body = self._encode.create(opcodes.CREATE, path, *node)
         return self._sender.send(operation, body, path, self._decode_path)
 
@@ -362,7 +362,7 @@ class Client(Operations):
         """
         checked_acl(acl)
         looking = self.exists(path)
-        ensuring = compound.ensure_path(self, path, looking, self._root(), acl)
+        ensuring = partial(compound.ensure_path, self, path, looking, self._root(), acl)
         return self._sender.own(ensuring, looking)
 
     def set(
@@ -395,7 +395,9 @@ class Client(Operations):
         write = partial(self._sender.send, opcodes.SET_DATA, body, path, Stat.read)
         first = write()
         seen_zxid = self._session.dispatcher.last_zxid
-        careful = compound.set_carefully(self, path, first, write, version, mark, seen_zxid)
+        careful = partial(
+            compound.set_carefully, self, path, first, write, version, mark, seen_zxid
+        )
         return self._sender.own(careful, first)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
@@ -414,8 +416,8 @@ class Client(Operations):
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
-            return self._sender.own(compound.delete_everything(self, batch))
-        return self._sender.own(compound.delete_tree(self, path, batch))
+            return self._sender.own(partial(compound.delete_everything, self, batch))
+        return self._sender.own(partial(compound.delete_tree, self, path, batch))
 
     def walk(
         self,
@@ -518,7 +520,8 @@ class Client(Operations):
         marked, mark = self._marked(path, protected) if protected else (path, "")
         # Queued at once, to keep the order of the calls.
         first = self._create(marked, node)
-        careful = compound.create_carefully(
+        careful = partial(
+            compound.create_carefully,
             self,
             marked,
             first,

@@ -128,12 +128,18 @@ class Doubt:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._loop = asyncio.get_running_loop()
         self._has_come = False
         client.add_listener(self.on_state)
         self.on_state(client.state)
 
     def on_state(self, state: SessionState) -> None:
-        if state is SessionState.EXPIRED or state is SessionState.OVERDUE:
+        # A server in read-only mode does not vouch for the session.
+        if state in (
+            SessionState.EXPIRED,
+            SessionState.OVERDUE,
+            SessionState.CONNECTED_READ_ONLY,
+        ):
             self._has_come = True
 
     def end(self) -> None:
@@ -142,7 +148,11 @@ class Doubt:
     def explains(self, error: BaseException | None) -> bool:
         """Return whether an error is due to the session."""
         is_closed = self._client.state is SessionState.CLOSED
-        return self._has_come and not is_closed and _is_by_session(error)
+        return self._may_be_over() and not is_closed and _is_by_session(error)
+
+    def _may_be_over(self) -> bool:
+        # A lock may notice it a moment before OVERDUE is published.
+        return self._has_come or self._loop.time() >= self._client.session_valid_until
 
 
 def _is_by_session(error: BaseException | None) -> bool:

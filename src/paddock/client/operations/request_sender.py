@@ -101,7 +101,9 @@ class RequestSender:
         return future
 
     def own(
-        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        first: asyncio.Future[Any] | None = None,
     ) -> asyncio.Future[T]:
         """Start a composed call; `first`, which may be in flight, is cancelled with it."""
         task = asyncio.get_running_loop().create_task(_composed(work, first))
@@ -201,10 +203,12 @@ class RequestSender:
         )
 
 
-async def _composed(work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None) -> T:
+async def _composed(
+    work: Callable[[], Coroutine[Any, Any, T]], first: asyncio.Future[Any] | None
+) -> T:
     """Do the work; of all requests but the first, others before them may have had an effect."""
     try:
-        return await work
+        return await work()
     except ServiceError as error:
         if not _is_of(first, error):
             error.may_be_applied = True

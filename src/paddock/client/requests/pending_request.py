@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from paddock.errors import (
@@ -65,7 +65,7 @@ class Failure:
 
     def unsent(self) -> Failure:
         """Return the same for a request that was not sent."""
-        return replace(self, may_be_applied=False)
+        return Failure(self.kind, self.reason, False, self.session_may_be_over)
 
 
 class PendingRequest(Generic[T]):
