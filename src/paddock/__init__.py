@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
+    from paddock.client.session.hosts import Randomness
     from paddock.client.session.state_publisher import StateListener
+    from paddock.client.sessions import run_in_sessions
     from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
     from paddock.client.watches.watches import Watcher, WatchKind
@@ -100,6 +102,7 @@ __all__ = [
     "sync",
     "connect",
     "run",
+    "run_in_sessions",
     "CREATOR_ALL_ACL",
     "OPEN_ACL",
     "READ_ONLY_ACL",
@@ -114,6 +117,7 @@ __all__ = [
     "MultiRead",
     "Reading",
     "SaslCredentials",
+    "Randomness",
     "Event",
     "EventType",
     "SessionState",
@@ -190,6 +194,7 @@ _HOMES = (
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
+    "paddock.client.session.hosts",
     "paddock.client.operations.streams",
     "paddock.client.operations.feeds",
     "paddock.client.results",
@@ -198,6 +203,7 @@ _HOMES = (
     "paddock.client.multiread",
     "paddock._loops",
     "paddock.client.client",
+    "paddock.client.sessions",
     "paddock.api",
 )
 

@@ -24,6 +24,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
 
 from paddock.client.client import Client
+from paddock.client.interruption import Interruption
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.transaction import Transaction
 from paddock.errors import GrantLostError, LockStateError
@@ -142,9 +143,11 @@ class BaseGrant(ABC):
 
     def lost(self) -> GrantLostError:
         """Return the error that says that it is lost, and why."""
-        return GrantLostError(
+        error = GrantLostError(
             f"{self._name}: held no more: {self._why_lost()}; others may hold it by now"
         )
+        error.session_may_be_over = self._is_lost_with_session()
+        return error
 
     @abstractmethod
     def _is_valid(self) -> bool:
@@ -161,6 +164,10 @@ class BaseGrant(ABC):
     @abstractmethod
     def _why_lost(self) -> str:
         """Return the reason, for errors."""
+
+    @abstractmethod
+    def _is_lost_with_session(self) -> bool:
+        """Return whether the reason is that the session is over, or may be."""
 
     @property
     @abstractmethod
@@ -193,6 +200,7 @@ class Grant(BaseGrant):
         self.token: int = held.token if token is None else token
         self._held = held
         self._why = ""
+        self._is_given_up = False
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
@@ -233,6 +241,9 @@ class Grant(BaseGrant):
         # Without a reason of ours the service has refused a write, since the node is gone.
         return self._why or (DELETED if self._is_valid() else _OVERDUE)
 
+    def _is_lost_with_session(self) -> bool:
+        return self._is_given_up or not Grant._is_valid(self)
+
     @property
     def _name(self) -> str:
         return self.path
@@ -252,6 +263,7 @@ class Grant(BaseGrant):
 
     def _give_up(self, why: str) -> None:
         """End it, now that the session may be over, and a release that is under way."""
+        self._is_given_up |= not self._is_over
         self._lose(why)
         self._stop_listening()
         if self._departure is not None:
@@ -319,40 +331,32 @@ class Grant(BaseGrant):
 class GrantScope(AbstractAsyncContextManager["GrantScope"]):
     """A scope that cancels its body when a grant is lost, and releases the grant at its end.
 
-    It is to a grant what `asyncio.timeout` is to a deadline.
+    It is to a grant what `asyncio.timeout` is to a deadline, and insists (`Interruption`): a body
+    that has not ended after a session timeout is cancelled again.
     """
 
     def __init__(self, grant: BaseGrant) -> None:
-        self.loop = asyncio.get_running_loop()
-        task = asyncio.current_task(self.loop)
-        assert task is not None, "a coroutine is always run by a task"
         self.grant = grant
-        self.task: asyncio.Task[object] = task
-        # How often the task had been cancelled when it came in.
-        self._cancelled = task.cancelling()
-        self._has_cancelled = False
-        self._is_left = False
+        self._interruption = Interruption(grant._client.session_timeout)
         grant.add_listener(self._on_event)
         if grant.is_lost:
             self._on_event(GrantEvent.LOST)
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         """Release the grant; raise GrantLostError unless the body has an error of its own."""
-        self._is_left = True
         self.grant.remove_listener(self._on_event)
-        is_ours = self._has_cancelled and self.task.uncancel() <= self._cancelled
-        await self.grant.release()
-        if self.grant.is_lost and (
-            error is None or (is_ours and isinstance(error, asyncio.CancelledError))
-        ):
+        try:
+            is_ours = await self._interruption.end(error)
+        finally:
+            await self.grant.release()
+        if self.grant.is_lost and (error is None or is_ours):
             raise self.grant.lost() from error
+
+    @property
+    def task(self) -> asyncio.Task[object]:
+        """The task that has entered it."""
+        return self._interruption.task
 
     def _on_event(self, event: GrantEvent) -> None:
         if event is GrantEvent.LOST:
-            # Not at once: it may be the task itself that has closed the client just now.
-            self.loop.call_soon(self._cancel)
-
-    def _cancel(self) -> None:
-        if not self._is_left:
-            self._has_cancelled = True
-            self.task.cancel()
+            self._interruption.begin(str(self.grant.lost()))

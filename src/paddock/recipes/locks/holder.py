@@ -76,7 +76,7 @@ class BaseHolder:
         self._listeners.remove(listener)
 
     async def __aexit__(self, *raised: Any) -> None:
-        task = asyncio.current_task(self._scopes[-1].loop) if self._scopes else None
+        task = asyncio.current_task()
         for number in reversed(range(len(self._scopes))):
             if self._scopes[number].task is task:
                 await self._scopes.pop(number).__aexit__(*raised)
@@ -135,7 +135,7 @@ class Holder(BaseHolder, ABC):
         As a rule `async with lock` is better, since it ends what is done in it when the grant is
         lost. Raises TimeoutError, which names the holder, after `timeout` seconds;
         SessionExpiredError; and LockStateError if it is ours already, or if our node was deleted
-        while we waited.
+        while we waited, which is noticed when it is time to look at the line again.
         """
         taking = self._take(waits=True)
         grant = await (taking if timeout is None else self._within(timeout, taking))

@@ -7,9 +7,16 @@ A `Lock` is FIFO and has no herd effect: each contender watches only the one bef
 is the service's order: a grant begins after the node of every earlier one has gone, its token is
 larger, and a write under `grant.guard()` fails from the moment the next contender holds the lock.
 
+A `Lock` shares its line with Curator's `InterProcessMutex` on the same path: they exclude each
+other, in one order.
+
 * Suspension (the connection is lost): the holder is told and goes on, a waiter keeps its place.
 * Expiry, or nothing heard for a session timeout: the holder's scope cancels its body and raises
-  GrantLostError; a waiter gets SessionExpiredError.
+  GrantLostError; a waiter gets SessionExpiredError. A body that has not ended after a session
+  timeout is cancelled again, since `asyncio.wait_for` of Python 3.11 may swallow a cancellation.
+* Deletion of its node by others: the holder's scope does the same, at once. A waiter gets
+  LockStateError when it looks at the line the next time: when the contender before it has gone, or
+  after a reconnect.
 * Cancellation: a cancelled waiter or holder leaves the line. Its node is deleted in the background
   for as long as that takes, so it never blocks the others.
 * Never promised: that a holder is alone by the clock. A process may be paused while its session

@@ -156,6 +156,9 @@ class MultiGrant(BaseGrant):
             (f"{one.path}: {one._why_lost()}" for one in self._grants if not one.is_held), ""
         )
 
+    def _is_lost_with_session(self) -> bool:
+        return any(one._is_lost_with_session() for one in self._grants if not one.is_held)
+
     @property
     def _name(self) -> str:
         return ", ".join(self.paths)

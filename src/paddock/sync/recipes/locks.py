@@ -260,7 +260,8 @@ class Holder(BaseHolder):
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
         TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
-        LockStateError if it is ours already, or if our node was deleted while we waited.
+        LockStateError if it is ours already, or if our node was deleted while we waited, which is
+        noticed when it is time to look at the line again.
         """
         return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
