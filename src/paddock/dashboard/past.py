@@ -61,6 +61,8 @@ class Place:
     admin: str | None = None
     # Scheme and credentials of the superuser, for the admin server.
     admin_auth: str = ""
+    # Name and password that it asks for otherwise.
+    admin_password: str = ""
 
     @property
     def has_states(self) -> bool:

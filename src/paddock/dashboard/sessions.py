@@ -178,7 +178,8 @@ class Sessions:
         return [
             {
                 "what": "Sessions, their addresses and their ephemeral nodes.",
-                "why": f"{host} does not answer {' and '.join(missing)}.",
+                "why": f"{host} does not answer {' and '.join(missing)}."
+                f" {self._words.admin_problem}".rstrip(),
                 "how": whitelist("mntr", "cons", "dump"),
             }
         ]

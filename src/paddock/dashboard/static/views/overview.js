@@ -22,14 +22,7 @@ const CHARTS = [
       ["latency_avg_ms", "mean"],
     ],
   },
-  {
-    title: "Sync to disk",
-    series: [
-      ["sync_p99_ms", "99 %"],
-      ["sync_p50_ms", "50 %"],
-      ["sync_avg_ms", "mean"],
-    ],
-  },
+  { title: "Sync to disk", series: [["sync_avg_ms", "mean"]] },
   { title: "Sessions", series: [["sessions", ""]] },
   { title: "Watches", series: [["watches", ""]] },
   { title: "Nodes", series: [["nodes", ""]] },
