@@ -106,6 +106,7 @@ class Dashboard:
                     *self._get("children", self._children),
                     *self._get("node", self._node),
                     *self._get("search", self._search),
+                    *self._get("moment", self._moment),
                     *self._get("overview", self._overview),
                     *self._get("coordination", self._coordination),
                     *self._get("sessions", self._every_session),
@@ -281,6 +282,13 @@ class Dashboard:
             "problems": [],
             "moment": moment,
         }
+
+    async def _moment(self, request: Request) -> Fields:
+        """Return what a moment is: the last write before it, and its time."""
+        at = _at(request)
+        if at is None:
+            raise RefusedError(400, "at: expected a time or a zxid.")
+        return await self._past.moment(at)
 
     async def _coordination(self, request: Request) -> Fields:
         root = path_of(request, "root", "/")

@@ -35,7 +35,9 @@ IDLE_SECONDS: Final = 10.0
 _FINE: Final = 300
 _COARSE: Final = 360
 _COARSE_MS: Final = 10_000
-_SLOW_SECONDS: Final = 30.0
+_QUOTA_SECONDS: Final = 30.0
+_RECIPES_SECONDS: Final = 3.0
+_RECIPES_SHARE: Final = 0.02
 _QUOTA_NODES_MAX: Final = 2000
 _QUOTA_ROOT: Final = "/zookeeper/quota"
 
@@ -98,7 +100,7 @@ class Watching:
         self._servers: list[Figures] = []
         self._series: dict[str, Series] = {}
         self._quotas: list[Fields] = []
-        self._slow_due = 0.0
+        self._quotas_due = self._recipes_due = 0.0
         # Since when each problem is there.
         self._since_ms: dict[str, int] = {}
         self._problems: list[Fields] = []
@@ -178,10 +180,10 @@ class Watching:
         now_ms = time.time_ns() // 1_000_000
         for name, value in values_of(self._servers, before).items():
             self._series.setdefault(name, Series()).add(now_ms, value)
-        if time.monotonic() >= self._slow_due:
-            self._slow_due = time.monotonic() + _SLOW_SECONDS
+        if time.monotonic() >= self._quotas_due:
+            self._quotas_due = time.monotonic() + _QUOTA_SECONDS
             await self._read_quotas()
-            await self._read_recipes()
+        await self._read_recipes()
         found = problems_of(self._servers, self._series, self._quotas, self._recipes, now_ms)
         self._since_ms = {key: self._since_ms.get(key, now_ms) for key in found}
         self._problems = [
@@ -215,9 +217,16 @@ class Watching:
         looks = any(one.watched.count for one in self._people.all())
         if self._look_at_recipes is None or not looks or not self._people.base.is_connected:
             return
+        if time.monotonic() < self._recipes_due:
+            return
+        began = time.monotonic()
         # What is away now is there the next time.
         with contextlib.suppress(PaddockError, RefusedError):
             self._recipes = await self._look_at_recipes()
+        # As a rule it looks only where something has changed. A large or busy tree takes longer,
+        # and gets a longer pause.
+        took = time.monotonic() - began
+        self._recipes_due = time.monotonic() + max(_RECIPES_SECONDS, took / _RECIPES_SHARE)
 
 
 def values_of(servers: list[Figures], before: dict[str, Figures]) -> dict[str, float]:
@@ -252,7 +261,8 @@ def sync_ms(now: Figures, before: Figures | None) -> float | None:
         # After a restart they begin from zero.
         if old_count is not None and old_total is not None and old_count < count:
             return max(0.0, (total - old_total) / (count - old_count))
-    return None
+        return None
+    return total / count if count else None
 
 
 def _sum(figures: Figures) -> float | None:

@@ -9,11 +9,11 @@ import { el, fill, setText, svg } from "./dom.js";
 import { openIdentity } from "./identity.js";
 import { startLive, watchPaths } from "./live.js";
 import { go, link, place } from "./router.js";
-import { bus, chooseMoment, moment, momentTime, shared } from "./state.js";
+import { bus, chooseMoment, moment, shared } from "./state.js";
 import { visible } from "./text.js";
 import { startTheme } from "./theme.js";
 import { createTimeBar } from "./time_bar.js";
-import { refreshTimes, setMoment } from "./units.js";
+import { refreshTimes } from "./units.js";
 import { createCoordination } from "./views/coordination.js";
 import { createOverview } from "./views/overview.js";
 import { createSessions } from "./views/sessions.js";
@@ -193,7 +193,6 @@ async function readAbout() {
   bus.on("online", (state) => drawOnline(states, state));
   bus.on("about", drawAbout);
   bus.on("moment", (at) => {
-    setMoment(momentTime(at));
     setText(byId("link-state"), at === null ? "Live" : "");
     if (at !== null) notice.hidden = true;
   });
