@@ -19,7 +19,9 @@ from tests.support.dashboard_stage import Stage, dashboard_of
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("coordination")
-    with serving("--data", folder / "data", "--port", "0", "--min-session-timeout-ms", "400") as server:
+    with serving(
+        "--data", folder / "data", "--port", "0", "--min-session-timeout-ms", "400"
+    ) as server:
         hosts = "{}:{}".format(*server.address)
         with dashboard_of(hosts, folder, "--data", folder / "data") as stage:
             yield stage
@@ -90,7 +92,10 @@ def test_a_deadlock_appears_and_is_gone_when_a_session_ends(
     notice.wait_for()
     assert {session_of(one), session_of(two)} == set(notice.get_by_role("link").all_inner_texts())
     assert page.page.locator("svg.waits .box.bad").count() == 2
-    assert sorted(page.page.locator("svg.waits .wait-label").all_inner_texts()) == ["left", "right"]
+    assert sorted(page.page.locator("svg.waits .wait-label").all_text_contents()) == [
+        "left",
+        "right",
+    ]
     page.choose("overview")
     page.page.locator(".problems .what", has_text="wait for each other").wait_for()
     page.page.locator(".problems").get_by_role("link", name="Show").click()
