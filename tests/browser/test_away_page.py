@@ -23,7 +23,7 @@ def test_two_browsers_see_a_server_die_and_come_back(browser: Browser, tmp_path:
             phone = DashboardPage(browser, stage.link(), PHONE, is_dark=True)
             pages = (desk, phone)
             for page in pages:
-                page.select("/shared") if page is desk else page.show("tree", path="/shared")
+                page.show("tree", path="/shared")
                 page.wait_data("before")
             stage.call(lambda client: client.set("/shared", b"while it was well"))
             for page in pages:
@@ -34,14 +34,14 @@ def test_two_browsers_see_a_server_die_and_come_back(browser: Browser, tmp_path:
                 # What was there last stays.
                 assert "while it was well" in page.data()
             desk.choose("overview")
-            desk.page.locator(".problems .bad", has_text="is away").wait_for()
+            desk.page.locator(".problems li.bad", has_text="is away").wait_for()
             assert desk.violations() == []
             with serving("--data", data, "--port", port):
                 for page in pages:
                     page.wait_away(is_away=False)
                 desk.page.locator(".badge", has_text="standalone").wait_for()
-                desk.page.locator(".problems .bad").wait_for(state="detached")
-                desk.choose("tree")
+                desk.page.locator(".problems li.bad").wait_for(state="detached")
+                desk.show("tree", path="/shared")
                 desk.wait_data("while it was well")
                 stage.call(lambda client: client.set("/shared", b"and after"))
                 for page in pages:

@@ -54,7 +54,7 @@ def test_who_has_no_right_reads_and_writes_nothing_until_a_password_is_given(
     page.page.locator(".node", has_text="You may not read the rights of this node").wait_for()
     assert "hers" not in page.page.locator(".node").inner_text()
     page.press("Create a child…")
-    page.dialog().get_by_label("Name").fill("child")
+    page.dialog().get_by_label("Name, below").fill("child")
     page.press("Create")
     page.dialog().locator(".problem-text", has_text=".").wait_for()
     page.press("Cancel")
@@ -62,10 +62,10 @@ def test_who_has_no_right_reads_and_writes_nothing_until_a_password_is_given(
     page.wait_dialog_closed()
     page.wait_data("hers")
     page.press("Create a child…")
-    page.dialog().get_by_label("Name").fill("child")
+    page.dialog().get_by_label("Name, below").fill("child")
     page.press("Create")
     page.wait_dialog_closed()
-    page.row("child").wait_for()
+    page.select("/private/child")
     lines = [line for line in stage.log().splitlines() if "operation=create" in line]
     assert [line.rpartition("result=")[2] for line in lines] == ["NoAuthError", "success"]
     assert ["digest:alice" in line for line in lines] == [False, True]
@@ -74,6 +74,8 @@ def test_who_has_no_right_reads_and_writes_nothing_until_a_password_is_given(
     [theirs] = [line for line in audit if "znode=/private/child" in line and "success" in line]
     assert "alice" in theirs
     assert "secret" not in stage.log() + theirs
+    page.show("tree", path="/private")
+    page.wait_data("hers")
     page.page.click("#identity")
     page.press("Forget what was entered")
     page.wait_dialog_closed()

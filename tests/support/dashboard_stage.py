@@ -76,9 +76,9 @@ class Stage:
         return self._log.read_text()
 
     def close(self) -> None:
-        """Close all clients, which ends what waits for them."""
-        for client in self._clients:
-            self.run(client.close)
+        """Close all clients, which ends what waits for them, if that was not done before."""
+        while self._clients:
+            self.run(self._clients.pop().close)
         self._threads.shutdown()
 
 

@@ -86,8 +86,8 @@ class Guesses:
 
     def wait(self, address: str, now: float) -> float:
         """Return the seconds for which an address is not heard, 0 if it is."""
-        times = self._wrong.get(_network(address), ())
-        if len(times) < WRONG_MAX:
+        times = self._wrong.get(_network(address))
+        if times is None or len(times) < WRONG_MAX:
             return 0.0
         return max(0.0, times[0] + WRONG_SECONDS - now)
 
