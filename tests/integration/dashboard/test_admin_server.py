@@ -29,10 +29,10 @@ def config(folder: Path) -> ServerConfig:
     )
 
 
-def place(server: EmbeddedServer, **given: str) -> Place:
+def place(server: EmbeddedServer, *, admin_password: str, admin_auth: str = "") -> Place:
     assert server._server is not None
-    port = server._server.config_with_ports().admin_port
-    return Place(admin=f"http://127.0.0.1:{port}", **given)
+    url = f"http://127.0.0.1:{server._server.config_with_ports().admin_port}"
+    return Place(admin=url, admin_password=admin_password, admin_auth=admin_auth)
 
 
 def test_the_admin_server_alone_tells_of_servers_sessions_and_changes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from paddock.server.admin.metric_texts import OF_EACH, TEXTS
 from paddock.server.admin.metrics import Metrics
-from paddock.server.admin.prometheus import Exposition, quantile_of
+from paddock.server.admin.prometheus import Exposition
 from paddock.testing.virtual import in_virtual_time
 from tests.support import requests as rq
 from tests.unit.server.cluster.stage import staged
@@ -159,11 +159,3 @@ def test_quantiles_are_those_of_the_last_ten_minutes() -> None:
         assert 0.1 < median() <= 0.25
 
     run(scenario)
-
-
-def test_a_quantile_lies_within_its_bucket() -> None:
-    bounds = [1.0, 2.0, 4.0]
-    assert quantile_of(0.5, bounds, [0, 10, 0, 0]) == 1.5
-    assert quantile_of(0.9, bounds, [5, 0, 5, 0]) == 3.6
-    assert quantile_of(0.99, bounds, [1, 0, 0, 99]) == 4.0
-    assert math.isnan(quantile_of(0.5, bounds, [0, 0, 0, 0]))
