@@ -62,7 +62,7 @@ def test_the_walk_on_apache_zookeeper(stage: Stage, browser: Browser) -> None:
     page.page.get_by_text("This service has none, or it does not go back that far").wait_for()
     page.choose("sessions")
     page.page.get_by_role("row").filter(has_text=sessions[1]).wait_for()
-    page.page.locator(".lacking", has_text="why others ended").wait_for()
+    page.page.locator(".lacking:visible", has_text="why others ended").wait_for()
     page.choose("time")
     page.page.locator(".empty", has_text="--data").wait_for()
     assert page.violations() == []
