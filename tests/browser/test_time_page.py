@@ -75,7 +75,7 @@ def test_the_slider_takes_every_view_to_its_moment_and_back(
     page.page.get_by_label("Moment", exact=True).fill(str(lived.then))
     page.page.locator(".time-bar", has_text="You look at the past").wait_for()
     page.choose("tree")
-    page.row("config").locator(".toggle").click()
+    page.row("config").locator(".toggle.closed").click()
     page.row("old").wait_for()
     assert page.row("new").count() == 0
     page.row("config").click()

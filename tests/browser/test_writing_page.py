@@ -142,5 +142,10 @@ def test_without_allow_writes_there_is_nothing_to_press_and_nothing_is_done(
         )
         assert status == 403
         assert stage.call(lambda client: client.exists("/long")) is not None
+        # It was told of no data folder, and the server has no words for it.
+        page.choose("sessions")
+        page.page.locator(".empty", has_text="does not tell who is there").wait_for()
+        page.page.locator(".lacking:visible code", has_text="--data").wait_for()
+        assert "`" not in page.page.locator("main").inner_text()
         page.close()
         assert page.complaints == []

@@ -379,8 +379,8 @@ def whitelist(*words: str) -> str:
     """Return how a server is made to answer words."""
     every = ",".join(("srvr", *words))
     return (
-        f"Set 4lw.commands.whitelist={every} in its zoo.cfg (paddock serve --four-letter-words"
-        f" {every}), or name its admin server with --admin."
+        f"Set `4lw.commands.whitelist={every}` in its `zoo.cfg` (`paddock serve"
+        f" --four-letter-words {every}`), or name its admin server with `--admin`."
     )
 
 

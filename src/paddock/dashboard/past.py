@@ -48,7 +48,7 @@ _SESSION_SECONDS: Final = 60.0
 
 NO_HISTORY: Final = (
     "There is no history here: name the data folder of a Paddock server on this machine with"
-    " --data, or start the dashboard with `paddock serve --dashboard PORT`."
+    " `--data`, or start the dashboard with `paddock serve --dashboard PORT`."
 )
 
 

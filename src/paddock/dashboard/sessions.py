@@ -140,7 +140,7 @@ class Sessions:
                 {
                     "what": "Who the sessions are, and why others ended.",
                     "why": "The events of a server are in its data folder.",
-                    "how": "Name the data folder of a Paddock server on this machine with --data.",
+                    "how": "Name the data folder of a Paddock server on this machine with `--data`.",
                 }
             )
         else:

@@ -167,5 +167,5 @@ def test_a_deadlock_is_bad() -> None:
 
 
 def test_what_to_set_is_said() -> None:
-    assert "4lw.commands.whitelist=srvr,mntr " in whitelist("mntr")
+    assert "4lw.commands.whitelist=srvr,mntr` " in whitelist("mntr")
     assert figures.LOOK_SECONDS < figures.IDLE_SECONDS
