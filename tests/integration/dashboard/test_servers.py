@@ -46,6 +46,8 @@ def test_the_overview_has_every_server_and_comes_each_second() -> None:
                 for name in names:
                     assert len(live["series"][name]) == 1
                     assert len(overview["series"][name]) >= 2 - (name == "requests_per_second")
+                lacking = (await browser.get("/api/sessions")).json()["lacking"]
+                assert lacking[0]["why"] == f"{gone.hosts} does not answer."
                 about = (await browser.get("/api/about")).json()
                 assert about["is_paddock"] is True
                 assert "paddock" in about["version"]

@@ -93,7 +93,9 @@ function drawAbout() {
   fill(
     byId("service"),
     el("bdi", { title: visible(service, 400) }, visible(service, 60)),
-    el("span.kind", null, `${isPaddock ? "Paddock" : "ZooKeeper"} ${version ? versionWords(version) : ""}`),
+    // A service that was away from the start may be either.
+    isPaddock !== null &&
+      el("span.kind", null, `${isPaddock ? "Paddock" : "ZooKeeper"} ${version ? versionWords(version) : ""}`),
   );
   // An address is no name that somebody has chosen.
   const names = (identity?.names ?? []).filter((name) => !name.startsWith("ip:"));

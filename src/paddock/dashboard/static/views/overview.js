@@ -209,7 +209,8 @@ function targetLink(target) {
   if (target.startsWith("/")) return nodeLink(target);
   if (target.startsWith("0x")) return sessionLink(target);
   const view = target.replace(/^#\//, "");
-  return VIEWS.includes(view) ? link(view) : null;
+  // What is to be seen here needs no link.
+  return VIEWS.includes(view) && view !== "overview" ? link(view) : null;
 }
 
 /** Add the points that are new, and let go of those older than an hour. */
