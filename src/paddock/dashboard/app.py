@@ -229,6 +229,9 @@ class Dashboard:
     async def _node(self, request: Request) -> Fields:
         size_max = number_of(request, "bytes", tree.DATA_BYTES, tree.DATA_BYTES_MAX)
         path = path_of(request)
+        if size_max == 0:
+            # A page with many rows asks for each that changes.
+            return await tree.row(await self._client(request), path)
         found = await tree.node(await self._client(request), path, size_max)
         if _at(request) is None:
             full = changes.full_path(self._options.service.root, path)

@@ -152,7 +152,7 @@ def _buckets(source: Histogram, unit: float) -> tuple[list[tuple[str, float]], f
     """Return the buckets of a histogram as Prometheus has them, each with those before it."""
     # Rounded: 25 times 0.001 would have many digits.
     bounds = [str(round(bound * unit, 9)) for bound in source.bounds]
-    totals = accumulate(source.buckets)
+    totals = accumulate(source.buckets())
     return list(zip([*bounds, "+Inf"], totals, strict=True)), source.total * unit
 
 

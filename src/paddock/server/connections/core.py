@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from paddock.protocol import opcodes, operations
 from paddock.protocol.acl import Identity
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.admission import (
@@ -26,7 +27,7 @@ from paddock.server.sessions.authentication import Authenticator
 from paddock.server.sessions.lifecycle import SessionLifecycle
 from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
 from paddock.state.access import Identities
-from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, SYNC
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -55,10 +56,10 @@ class Core:
         self.proposer = proposer
         self.machine = machine = replica.machine
         self.watches = replica.watches
-        self.queries = Queries(machine, replica.watches)
+        self.operations = replica.statistics.operations
+        self.queries = Queries(machine, replica.watches, self.operations)
         self.feeds = Feeds(replica)
         self.statistics = replica.statistics
-        self.operations = replica.statistics.operations
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # Long work is done in turns.
@@ -70,6 +71,14 @@ class Core:
         )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
+        # The operations that are answered from memory; and those that go through the log, with the
+        # entries that they become. So does `sync`, if other servers write as well: what they have
+        # written is here when it comes out of the log.
+        self.reads = operations.READS
+        self.proposed: dict[int, int] = {number: number for number in operations.WRITES}
+        if lease is not None:
+            self.reads -= {opcodes.SYNC}
+            self.proposed[opcodes.SYNC] = SYNC
         # What there is to tell of the servers that share the log; None for a server of its own.
         self.cluster: ClusterView | None = None
         # The flags of every entry that this server proposes.

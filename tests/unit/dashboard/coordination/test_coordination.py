@@ -113,6 +113,7 @@ def test_a_large_tree_takes_many_short_calls() -> None:
         coordination = Coordination()
         await coordination.look(service, 100)
         assert (coordination.looked, coordination.is_complete) == (100, False)
+        assert coordination.fields()["is_partial"]
         # The nodes above what was found are read as well.
         assert await look_all(coordination, service, 100) >= 3
         assert coordination.is_complete
@@ -135,6 +136,7 @@ def test_only_what_has_changed_is_read_again() -> None:
         second = service.lock("/app/lock", 2, B)
         coordination.note_change(second)
         assert not coordination.is_complete
+        assert not coordination.is_partial
         await look_all(coordination, service)
         assert sessions(coordination) == {"/app/lock": [A, B]}
         del service.nodes[first]
@@ -307,7 +309,7 @@ def test_the_number_of_kept_nodes_is_limited_and_said() -> None:
             service.lock("/lock", number, A)
         coordination = Coordination(kept_max=10)
         await look_all(coordination, service)
-        assert not coordination.is_complete
+        assert (coordination.is_complete, coordination.is_partial) == (False, True)
         assert len(coordination.recipes[0].waiters) < 10
 
     asyncio.run(scenario())

@@ -14,7 +14,7 @@ import { nodeLink } from "../router.js";
 import { bus, moment } from "../state.js";
 import { createTable } from "../table.js";
 import { shownName, visible } from "../text.js";
-import { count, number, since } from "../units.js";
+import { ago, count, number, since } from "../units.js";
 import { drawWaits } from "../wait_graph.js";
 import { session } from "../words.js";
 
@@ -111,8 +111,9 @@ export function createCoordination() {
     drawRecipes(holders);
     fill(
       partial,
-      found.is_complete === false &&
-        `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet.`,
+      found.is_partial &&
+        `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet. `,
+      found.read_ms && ["Too much changes to be followed: this was read ", ago(found.read_ms), "."],
     );
     if (moment() === null) watchPaths(watched(found.recipes));
     // The server looks at some nodes for each answer, and goes on at the next one.

@@ -94,8 +94,8 @@ const COLUMNS = [
   {
     title: "Up for",
     isNumber: true,
-    value: (one) =>
-      one.uptime_ms === null || one.uptime_ms === undefined ? null : Math.floor(one.uptime_ms / 60_000),
+    // As exact as it is shown, so that the cell is made again when it has to be.
+    value: ({ uptime_ms: ms }) => (ms === null || ms === undefined ? null : ms - (ms % (ms < 60_000 ? 1000 : 60_000))),
     cell: (one) => duration(one.uptime_ms),
   },
 ];
