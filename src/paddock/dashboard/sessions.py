@@ -142,7 +142,7 @@ class Sessions:
                 {
                     "what": "Who the sessions are, and why others ended.",
                     "why": "The events of a server are in its data folder.",
-                    "how": "Name the data folder of a Paddock server on this machine with --data.",
+                    "how": "Name the data folder of a Paddock server here with `--data`.",
                 }
             )
         else:
@@ -177,10 +177,14 @@ class Sessions:
         missing = [word for word, said in (("cons", cons), ("dump", dump)) if said is None]
         if not missing:
             return []
+        if len(missing) == 2 and await self._words.say(host, "srvr") is None:
+            # No word at all: it is not the whitelist.
+            return [{"what": "Sessions.", "why": f"{host} does not answer.", "how": ""}]
         return [
             {
                 "what": "Sessions, their addresses and their ephemeral nodes.",
-                "why": f"{host} does not answer {' and '.join(missing)}.",
+                "why": f"{host} does not answer {' and '.join(missing)}."
+                f" {self._words.admin_problem}".rstrip(),
                 "how": whitelist("mntr", "cons", "dump"),
             }
         ]

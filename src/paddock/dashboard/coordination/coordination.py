@@ -269,12 +269,13 @@ class Coordination:
                 # Newer than what `exists` has told.
                 wanted[path] = reply.stat
         for index in self._indexes():
-            for path, stat in wanted.items():
-                self._keep(index, Node.read(path, data.get(path, b""), stat))
             for path in paths:
                 if path not in wanted:
-                    # It is gone, or no part of a recipe any more.
+                    # It is gone, or no part of a recipe. What is below it goes with it, so this is
+                    # first: a new node and its first child may be read together.
                     self._touched.update(index.remove(path))
+            for path, stat in wanted.items():
+                self._keep(index, Node.read(path, data.get(path, b""), stat))
 
     def _is_kept(self, path: str, stat: Stat) -> bool:
         return may_matter(path, stat) or any(

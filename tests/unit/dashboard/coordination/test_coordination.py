@@ -168,6 +168,26 @@ def test_a_new_recipe_is_found_with_its_parts() -> None:
     asyncio.run(scenario())
 
 
+def test_a_new_node_and_its_first_child_may_be_read_together() -> None:
+    async def main() -> None:
+        service = Service()
+        coordination = Coordination()
+        await coordination.look(service)
+        name = service.lock("/locks/new", 0, A)
+        for path in ("/locks", "/locks/new", name):
+            coordination.note_change(path)
+        await coordination.look(service)
+        assert [one.path for one in coordination.recipes] == ["/locks/new"]
+        del service.nodes[name]
+        del service.nodes["/locks/new"]
+        for path in ("/locks/new", name):
+            coordination.note_change(path)
+        await coordination.look(service)
+        assert coordination.recipes == []
+
+    asyncio.run(main())
+
+
 def test_items_of_a_queue_are_counted_and_not_read() -> None:
     async def scenario() -> None:
         service = Service()
