@@ -102,7 +102,7 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
     story = LockStory(path)
     there: dict[bytes, Contender] = {}
     base = b"" if path == "/" else path.encode()
-    story.is_known = base in past.nodes
+    story.is_known = past.nodes.get(base) is not None
     # Those that are there already; since when is not known here.
     for node_path, node in past.nodes.items():
         number = _number(base, node_path)
