@@ -19,7 +19,7 @@ from paddock.recipes.groups.membership import MemberListener, Membership
 from paddock.recipes.groups.partitioner import Partitioner, Share
 from paddock.recipes.groups.roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes.locks.election import Election, ElectionEvent, ElectionListener
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener
+from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener, ReleaseRequest
 from paddock.recipes.locks.lease import Lease, LeaseGrant
 from paddock.recipes.locks.line import Contender
 from paddock.recipes.locks.lock import Lock, SimpleMutex
@@ -83,6 +83,7 @@ __all__ = [
     "QueueItem",
     "ReadLock",
     "ReadWriteLock",
+    "ReleaseRequest",
     "RoomEvent",
     "Semaphore",
     "ServiceCache",
