@@ -24,15 +24,14 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 PADDOCK: Final = "Paddock"
 KAZOO: Final = "kazoo"
 CURATOR: Final = "Curator"
 
-# The layouts of our own that can be asked for; the first is that of both Paddock and Curator.
-LayoutName: TypeAlias = Literal["curator", "kazoo"]
-LAYOUT_NAMES: Final[tuple[LayoutName, ...]] = ("curator", "kazoo")
+# The layouts that our recipes can be asked for; the first is that of both Paddock and Curator.
+LAYOUT_NAMES: Final = ("curator", "kazoo")
 
 # What a contender waits for: the part of its node's name before the number. The first five are
 # those of Curator's recipes, so that its contenders and ours can stand in one line.
@@ -121,12 +120,12 @@ class Asked(NamedTuple):
     requests: Sequence[Request]
 
 
-def place_name(layout: LayoutName, mark: str, kind: str) -> str:
+def place_name(layout: str, mark: str, kind: str) -> str:
     """Return how the name of a contender begins: the service adds the number."""
     return f"{mark}{kind}" if layout == "kazoo" else f"_c_{mark}-{kind}"
 
 
-def is_foreign(layout: LayoutName, name: str) -> bool:
+def is_foreign(layout: str, name: str) -> bool:
     """Return whether it is a contender of another layout, which does not wait for ours."""
     place = place_of(name)
     return place is not None and (place.layout == KAZOO) != (layout == "kazoo")

@@ -167,10 +167,10 @@ async def requests(client: Client, curator: Neighbour, path: str) -> None:
     await until(partial(_stand, client, path, 2))
     await curator.release("first")
     grant = await waiting
-    assert grant.asked == ()
+    assert not grant.asked
     curator.order("revoke", "it", path)
     await curator.wait_until_said("revoked it")
-    assert await grant.wait_asked() == (ReleaseRequest(b"", 0),)
+    assert list(await grant.wait_asked()) == [ReleaseRequest(b"", 0)]
     await Lock(client, path, data=b"another").ask_to_release()
     await until(lambda: len(grant.asked) == 2)
     assert grant.asked[1] == ReleaseRequest(b"another", client.session_id)

@@ -56,7 +56,7 @@ SEMAPHORE: Final = Story(
 # The subject makes the nodes that all of it stands below.
 FIRST: Final = Story(
     subject=lessee(0.0, test_lock_faults.LONG_S),
-    rivals=(lessee(1.0),),
+    rivals=(lessee(1.0), lessee(1.6, 16.0)),
     capacity=2,
     remains=(PATH, f"{PATH}-__lock__"),
     judge=everybody_held,

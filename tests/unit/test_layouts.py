@@ -96,9 +96,7 @@ def test_numbers_that_wrap_stay_in_order() -> None:
         ("kazoo", "__rlock__", f"{MARK}__rlock__"),
     ],
 )
-def test_a_name_is_begun_in_the_layout_that_is_asked_for(
-    layout: layouts.LayoutName, kind: str, name: str
-) -> None:
+def test_a_name_is_begun_in_the_layout_that_is_asked_for(layout: str, kind: str, name: str) -> None:
     assert layouts.place_name(layout, MARK, kind) == name
     place = layouts.place_of(f"{name}0000000007")
     assert place is not None

@@ -21,7 +21,7 @@ from paddock.recipes.groups.roster import Member, MembershipChange, MembershipEv
 from paddock.recipes.locks.election import Election, ElectionEvent, ElectionListener
 from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener, ReleaseRequest
 from paddock.recipes.locks.lease import Lease, LeaseGrant
-from paddock.recipes.locks.line import Contender
+from paddock.recipes.locks.line import Contender, LayoutName
 from paddock.recipes.locks.lock import Lock, SimpleMutex
 from paddock.recipes.locks.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.locks.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -61,6 +61,7 @@ __all__ = [
     "GrantListener",
     "Handler",
     "InstancesListener",
+    "LayoutName",
     "Lease",
     "LeaseGrant",
     "Lock",

@@ -35,14 +35,14 @@ from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
-from paddock.layouts import KAZOO_LOCK, LATCH, LayoutName
+from paddock.layouts import KAZOO_LOCK, LATCH
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.listeners import Feed, Listeners
 from paddock.recipes.common.retry import wait_in_session
 from paddock.recipes.locks.grant import Grant, GrantEvent
 from paddock.recipes.locks.grant_scope import GrantScope
-from paddock.recipes.locks.line import Contender, Line
+from paddock.recipes.locks.line import Contender, LayoutName, Line
 
 # The part of a candidate's name before the number, as in Curator's latch and in kazoo's election.
 _KINDS: Final[dict[LayoutName, str]] = {"curator": LATCH, "kazoo": KAZOO_LOCK}

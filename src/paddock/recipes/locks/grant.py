@@ -157,9 +157,10 @@ class BaseGrant(ABC):
     async def wait_asked(self) -> tuple[ReleaseRequest, ...]:
         """Wait until somebody asks us to release it, or it is over; return the requests.
 
+            grant = await Lock(client, "/locks/report").acquire()
+            await Lock(client, "/locks/report", data=b"worker 9").ask_to_release()
             asked = await grant.wait_asked()
-            if asked:
-                print(asked[0].data)  # b'worker 9'
+            print(asked[0].data)  # b'worker 9'
             await grant.release()
 
         It is up to us whether we release it. The grants of `Lock` and of both sides of a

@@ -15,7 +15,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_data
@@ -36,7 +36,6 @@ from paddock.layouts import (
     KAZOO,
     LAYOUT_NAMES,
     NUMBER,
-    LayoutName,
     in_order,
     is_foreign,
     place_name,
@@ -61,6 +60,9 @@ from paddock.recipes.common.retry import (
     write_once,
 )
 from paddock.recipes.locks.holder import Contending
+
+# How the nodes of contenders are named: as Curator does it, or as kazoo does.
+LayoutName: TypeAlias = Literal["curator", "kazoo"]
 
 # How much of a holder's data an error shows.
 _SHOWN_BYTES: Final = 80

@@ -28,12 +28,12 @@ from typing import Final
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_flag
 from paddock.errors import InvalidArgumentError
-from paddock.layouts import KAZOO_LOCK, LOCK, LayoutName
+from paddock.layouts import KAZOO_LOCK, LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.locks.claim import Claim
 from paddock.recipes.locks.holder import Holder
-from paddock.recipes.locks.line import Contender, Line, Place
+from paddock.recipes.locks.line import Contender, LayoutName, Line, Place
 from paddock.recipes.locks.revocation import ask, check_own_data
 
 # The part of a contender's name before the number, as in Curator's lock and in kazoo's.

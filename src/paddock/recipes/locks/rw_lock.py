@@ -33,13 +33,13 @@ from typing import Final, NamedTuple
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, NodeExistsError, TransactionFailedError
-from paddock.layouts import KAZOO_LOCK, KAZOO_READ, READ, WRITE, LayoutName, place_name
+from paddock.layouts import KAZOO_LOCK, KAZOO_READ, READ, WRITE, place_name
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry
 from paddock.recipes.locks.grant import Grant
 from paddock.recipes.locks.holder import Contending, Holder
-from paddock.recipes.locks.line import Contender, Entry, Line, Place
+from paddock.recipes.locks.line import Contender, Entry, LayoutName, Line, Place
 from paddock.recipes.locks.revocation import ask, check_own_data
 
 

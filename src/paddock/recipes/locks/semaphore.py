@@ -33,13 +33,13 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.layouts import KAZOO_LOCK, LEASE, LOCK, LayoutName
+from paddock.layouts import KAZOO_LOCK, LEASE, LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import watch_signal
 from paddock.recipes.locks.holder import Contending, Holder
 from paddock.recipes.locks.kazoo_semaphore import KazooSemaphorePlace, lease_holders, line_path
-from paddock.recipes.locks.line import Contender, Line
+from paddock.recipes.locks.line import Contender, LayoutName, Line
 
 # The prefixes of the nodes, as in Curator's semaphore.
 _TURN: Final = LOCK

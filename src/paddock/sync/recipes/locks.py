@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddock import recipes
-from paddock.layouts import LayoutName
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes import (
     Contender,
     ElectionEvent,
     ElectionListener,
     GrantListener,
+    LayoutName,
     ReleaseRequest,
 )
 from paddock.recipes.locks.grant import BaseGrant as AsyncBaseGrant
@@ -204,9 +204,10 @@ class BaseGrant(Twin[AsyncBaseGrant]):
     def wait_asked(self) -> tuple[ReleaseRequest, ...]:
         """Wait until somebody asks us to release it, or it is over; return the requests.
 
+            grant = Lock(client, "/locks/report").acquire()
+            Lock(client, "/locks/report", data=b"worker 9").ask_to_release()
             asked = grant.wait_asked()
-            if asked:
-                print(asked[0].data)  # b'worker 9'
+            print(asked[0].data)  # b'worker 9'
             grant.release()
 
         It is up to us whether we release it. The grants of `Lock` and of both sides of a
