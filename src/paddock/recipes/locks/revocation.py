@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddock.errors import BadVersionError, InvalidArgumentError, UsageError
-from paddock.layouts import CURATOR, REVOKE, Request, place_of, read_requests, with_request
+from paddock.layouts import PADDOCK, REVOKE, Request, place_of, read_requests, with_request
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import RetryLimit, name_of, request_each, retry
 from paddock.recipes.locks.line import Contender, Entry, Line, contender_of
@@ -31,9 +31,9 @@ from paddock.recipes.locks.line import Contender, Entry, Line, contender_of
 _DATA_BYTES_MAX: Final = 1000
 
 
-def check_own_data(data: bytes) -> None:
+def check_own_data(data: bytes | None) -> None:
     """Raise InvalidArgumentError if others would take a contender's data for a request."""
-    if data.startswith(REVOKE):
+    if data and data.startswith(REVOKE):
         raise InvalidArgumentError(f"data: it begins with {REVOKE!r}, which asks for a release")
 
 
@@ -56,8 +56,8 @@ async def _ask(line: Line, path: str) -> Contender:
     """Ask one holder; raise NoNodeError if it has left."""
     client = line.client
     place = place_of(name_of(path))
-    is_curators = place is not None and place.layout == CURATOR
-    request = Request(client.new_mark(), line.data[:_DATA_BYTES_MAX], client.session_id)
+    is_ours = place is not None and place.layout == PADDOCK
+    request = Request(client.new_mark(), (line.data or b"")[:_DATA_BYTES_MAX], client.session_id)
 
     async def write() -> Contender:
         while True:
@@ -66,11 +66,12 @@ async def _ask(line: Line, path: str) -> Contender:
                 # An earlier attempt, whose reply was lost.
                 return contender_of(path, node)
             try:
-                if is_curators:
-                    await client.set(path, REVOKE)
-                else:
+                if is_ours:
                     asked = with_request(node.data, request)
                     await client.set(path, asked, version=node.stat.version)
+                else:
+                    # All that Curator's know.
+                    await client.set(path, REVOKE)
                 return contender_of(path, node)
             except BadVersionError:
                 # Somebody else has asked, or this server is behind.

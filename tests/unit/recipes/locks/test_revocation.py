@@ -296,6 +296,22 @@ def test_who_may_not_ask_is_told_so_and_the_holder_is_not() -> None:
     run_virtually(main())
 
 
+def test_a_holder_that_is_not_ours_is_asked_as_curator_asks_it() -> None:
+    async def main() -> None:
+        async with two() as (_, holder, asker):
+            uuid = "f311e146-b032-4918-a013-25462fe11a43"
+            for name in (f"_c_{uuid}-lock-", "lock-"):
+                path = await holder.create(
+                    f"/lock/{name}", b"theirs", sequential=True, make_parents=True
+                )
+                [asked] = await Lock(asker, "/lock", data=b"asker").ask_to_release()
+                assert (asked.path, asked.data) == (path, b"theirs")
+                assert (await holder.get(path)).data == REVOKE
+                await holder.delete(path)
+
+    run_virtually(main())
+
+
 def test_what_would_be_taken_for_a_request_is_refused() -> None:
     async def main() -> None:
         async with two() as (_, holder, _):
