@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,16 @@ async def two() -> AsyncIterator[tuple[FaultProxy, Client, Client]]:
         yield proxy, holder, asker
 
 
+def play(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Play a scene in virtual time, and fail it if somebody waits for what never comes."""
+
+    async def within_a_minute() -> None:
+        async with asyncio.timeout(60):
+            await main()
+
+    run_virtually(within_a_minute())
+
+
 def who(request: ReleaseRequest) -> tuple[bytes, int]:
     return request.data, request.session_id
 
@@ -58,7 +69,7 @@ def test_a_holder_learns_who_asks_and_holds_it_as_before() -> None:
                 transaction.create("/still-mine")
             await grant.release()
 
-    run_virtually(main())
+    play(main)
 
 
 def test_every_asker_is_heard_once_and_in_order() -> None:
@@ -73,7 +84,7 @@ def test_every_asker_is_heard_once_and_in_order() -> None:
             await until(lambda: len(grant.asked) == len(askers) + 1)
             assert grant.asked[-1].data == b"7"
 
-    run_virtually(main())
+    play(main)
 
 
 def test_only_the_latest_of_very_many_requests_are_kept() -> None:
@@ -86,7 +97,7 @@ def test_only_the_latest_of_very_many_requests_are_kept() -> None:
             assert [int(one.data) for one in grant.asked] == list(range(3, REQUESTS_MAX + 3))
             assert (await Lock(asker, "/lock").contenders())[0].data == b"holder"
 
-    run_virtually(main())
+    play(main)
 
 
 def test_what_an_asker_says_is_any_bytes_and_not_too_many() -> None:
@@ -98,7 +109,7 @@ def test_what_an_asker_says_is_any_bytes_and_not_too_many() -> None:
             assert asked.data == b"\xfe\n" * 500
             assert (await Lock(asker, "/lock").contenders())[0].data == b"\xff\n\x00"
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_request_that_comes_before_the_turn_of_a_contender_is_heard_with_it() -> None:
@@ -118,7 +129,7 @@ def test_a_request_that_comes_before_the_turn_of_a_contender_is_heard_with_it() 
             assert [who(one) for one in await grant.wait_asked()] == [(b"", 0)]
             assert heard == [GrantEvent.ACQUIRED, GrantEvent.ASKED]
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_request_that_comes_while_the_holder_is_cut_off_is_heard_when_it_is_back() -> None:
@@ -135,7 +146,7 @@ def test_a_request_that_comes_while_the_holder_is_cut_off_is_heard_when_it_is_ba
             assert asked.data == b"asker"
             assert grant.is_held
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_holder_hears_of_it_though_its_connection_is_lost_with_every_look() -> None:
@@ -150,7 +161,7 @@ def test_a_holder_hears_of_it_though_its_connection_is_lost_with_every_look() ->
             assert asked.data == b"asker"
             assert len(lost.hits) == 12
 
-    run_virtually(main())
+    play(main)
 
 
 def test_the_next_holder_hears_nothing_of_a_request_to_the_last() -> None:
@@ -175,7 +186,7 @@ def test_the_next_holder_hears_nothing_of_a_request_to_the_last() -> None:
             assert await other.ask_to_release() == []
             assert await asker.children("/lock") == []
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_wait_for_requests_ends_with_the_grant() -> None:
@@ -189,7 +200,7 @@ def test_a_wait_for_requests_ends_with_the_grant() -> None:
                 assert await waiting == ()
                 assert await grant.wait_asked() == ()
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_holder_that_leaves_while_it_is_asked_is_not_among_those_who_were() -> None:
@@ -208,7 +219,7 @@ def test_a_holder_that_leaves_while_it_is_asked_is_not_among_those_who_were() ->
                 await grant.release()
                 assert await asking == []
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_writer_asks_all_readers_and_a_reader_asks_the_writer() -> None:
@@ -239,7 +250,7 @@ def test_a_writer_asks_all_readers_and_a_reader_asks_the_writer() -> None:
             await writing.release()
             await (await behind).release()
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_writer_that_reads_as_well_is_asked_for_both() -> None:
@@ -256,7 +267,7 @@ def test_a_writer_that_reads_as_well_is_asked_for_both() -> None:
             assert await other.read.ask_to_release() == []
             assert [one.path for one in await other.write.ask_to_release()] == [reading.path]
 
-    run_virtually(main())
+    play(main)
 
 
 def test_one_lock_of_many_is_asked_for() -> None:
@@ -280,7 +291,7 @@ def test_one_lock_of_many_is_asked_for() -> None:
             assert heard == [GrantEvent.ACQUIRED, GrantEvent.ASKED, GrantEvent.ASKED]
             assert grant.is_held
 
-    run_virtually(main())
+    play(main)
 
 
 def test_who_may_not_ask_is_told_so_and_the_holder_is_not() -> None:
@@ -293,7 +304,7 @@ def test_who_may_not_ask_is_told_so_and_the_holder_is_not() -> None:
             await holder.sync()
             assert grant.asked == ()
 
-    run_virtually(main())
+    play(main)
 
 
 def test_a_holder_that_is_not_ours_is_asked_as_curator_asks_it() -> None:
@@ -309,7 +320,7 @@ def test_a_holder_that_is_not_ours_is_asked_as_curator_asks_it() -> None:
                 assert (await holder.get(path)).data == REVOKE
                 await holder.delete(path)
 
-    run_virtually(main())
+    play(main)
 
 
 def test_what_would_be_taken_for_a_request_is_refused() -> None:
@@ -322,4 +333,4 @@ def test_what_would_be_taken_for_a_request_is_refused() -> None:
             with pytest.raises(UsageError, match="kazoo does not listen"):
                 await Lock(holder, "/lock", layout="kazoo").ask_to_release()
 
-    run_virtually(main())
+    play(main)
