@@ -207,6 +207,13 @@ class LockStateError(RecipeError):
     """It cannot be taken by who has it, or be released by who does not; nothing has changed."""
 
 
+class MixedLayoutsError(RecipeError):
+    """Others at the same path do not see us: they name their nodes in another way.
+
+    Nothing is held. The message says which layout they have: ask for the same, or use another path.
+    """
+
+
 class GrantLostError(RecipeError):
     """What was held is held no more, or may not be: others may hold it by now.
 
