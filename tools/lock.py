@@ -11,9 +11,9 @@
 | `oldest.txt` | `make test-oldest`: the same, with the oldest dependencies that are allowed |
 | `release.txt` | `make lock` and `make dist`: the group `release` |
 
-pip installs them with `--require-hashes`. A file has the hashes of every file of a version, so it
-serves all platforms; which of its lines count on which Python, its markers say. The hashes are those
-of PyPI: settings for other package indexes are ignored, and none is named.
+pip installs them with `--require-hashes`. A lock has the hashes of every file of a version, and
+markers for what differs between Pythons, so it serves all platforms. The hashes are those of PyPI:
+settings for other package indexes are ignored, and none is named.
 
 Of each package there is one version in all files but `oldest.txt`: `dev.txt` is resolved first, and
 the others keep to it. In the end each file is resolved for every platform below, with wheels alone:
@@ -120,7 +120,7 @@ def write(*, keep: bool) -> None:
         needed = file("build.in", "\n".join(builders))
         compile_lock("run.txt", "pyproject.toml", needed, *same, keep=keep)
         compile_lock("build.txt", needed, "--group", "pyproject.toml:compile", *same, keep=keep)
-        # What users install comes first, as old as it may be. Our tools are the newest that go with it.
+        # What users install comes first, as old as may be. Our tools are the newest ones for it.
         extras = project["project"]["optional-dependencies"].keys() - {"dev"}
         asked = [word for extra in sorted(extras) for word in ("--extra", extra)]
         lowest = ("pyproject.toml", *asked, "--resolution", "lowest-direct")

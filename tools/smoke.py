@@ -1,0 +1,110 @@
+"""Try an installed Paddock as its users do: `python tools/smoke.py FOLDER_OF_ITS_COMMAND`.
+
+A server with a data folder, a node that is created and read, a restart that keeps it, the shell,
+and a lock of a Python program. Everything runs in the environment whose `bin` is given, in an empty
+folder, so that nothing of this repository can stand in for what was not installed.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+DEADLINE_S = 60
+PROGRAM = """\
+import sys
+from paddock.sync import connect
+from paddock.sync.recipes import Lock
+
+with connect(sys.argv[1]) as client, Lock(client, "/smoke/lock") as grant:
+    print("token", grant.token)
+"""
+
+
+class Smoke:
+    """One installed Paddock, and a folder to try it in."""
+
+    def __init__(self, commands: Path, folder: Path) -> None:
+        self._paddock = str(commands.absolute() / "paddock")
+        self._python = str(commands.absolute() / "python")
+        self._folder = folder
+        # Nothing of the caller's: a PYTHONPATH would hide what is installed.
+        self._variables = {"PATH": f"{commands.absolute()}:/usr/bin:/bin", "HOME": str(folder)}
+
+    def run(self, *command: str, given: str = "") -> str:
+        """Run a command that must succeed; return what it prints."""
+        result = subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self._variables,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        if result.returncode:
+            raise SystemExit(f"{' '.join(command)}: status {result.returncode}\n{result.stderr}")
+        return result.stdout.strip()
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Run a server with the data folder; its address."""
+        command = [self._paddock, "serve", "--host", "127.0.0.1", "--port", "0", "--data", "data"]
+        log = self._folder / "server.log"
+        with log.open("wb") as stderr:
+            server = subprocess.Popen(
+                command,
+                cwd=self._folder,
+                env=self._variables,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            found = re.search(r"listens on (127\.0\.0\.1:\d+)", line)
+            if not found:
+                raise SystemExit(f"the server said {line!r}\n{log.read_text()}")
+            yield found[1]
+        finally:
+            server.terminate()
+            status = server.wait(DEADLINE_S)
+        if status:
+            raise SystemExit(f"the server ended with status {status}\n{log.read_text()}")
+
+    def version(self) -> str:
+        """Return what the command says of its build."""
+        return self.run(self._paddock, "--version")
+
+    def try_everything(self) -> None:
+        """Try it; SystemExit names what failed."""
+        with self.serving() as server:
+            self.run(self._paddock, "create", "--server", server, "/smoke", "kept")
+        with self.serving() as server:
+            expect("kept", self.run(self._paddock, "get", "--server", server, "/smoke"))
+            shell = [self._paddock, "shell", "-server", server]
+            expect("kept", self.run(*shell, given="get /smoke\n").splitlines()[-1])
+            said = self.run(self._python, "-c", PROGRAM, server)
+            expect("token", said.split()[0])
+
+
+def expect(wanted: str, found: str) -> None:
+    """Raise SystemExit if something else was printed."""
+    if wanted != found:
+        raise SystemExit(f"expected {wanted!r}, not {found!r}")
+
+
+def smoke(commands: Path) -> str:
+    """Try what is installed; return its version."""
+    with TemporaryDirectory() as folder:
+        tried = Smoke(commands, Path(folder))
+        tried.try_everything()
+        return tried.version()
+
+
+if __name__ == "__main__":
+    print(smoke(Path(sys.argv[1])))
