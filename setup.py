@@ -113,19 +113,28 @@ def compiles(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> bool
     return True
 
 
+def without_folders(runtime: Path) -> list[str]:
+    """Return the options that keep folders of this machine out of what is compiled.
+
+    Assertions in headers name the files that they are in. What is built twice must be the same.
+    """
+    folders = {str(runtime): "mypyc", sysconfig.get_path("include"): "include"}
+    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+
+
 def generated() -> list[Extension]:
     """Generate C code with mypyc; raise NotCompiledError if that is not meant."""
     check_that_it_can_be_compiled()
     if not compiles():
         fail("the C compiler does not compile the smallest module (Debian: gcc and libc6-dev)")
     try:
-        from mypyc.build import mypycify
+        from mypyc import build as mypyc
     except ImportError:
         fail("mypy is not in the environment that builds it")
     # The build environment may lack packages that are needed only at run time.
     flags = ["--follow-imports=silent", "--ignore-missing-imports"]
     try:
-        found = mypycify(
+        found = mypyc.mypycify(
             [*flags, *compiled_sources()],
             opt_level=os.environ.get("PADDOCK_OPT_LEVEL", "3"),
             debug_level="0",
@@ -135,15 +144,16 @@ def generated() -> list[Extension]:
     except SystemExit as refusal:
         # A later mypy may report an error where ours reports none.
         fail(f"mypyc refuses it: {refusal}")
+    options = [*COMPILER_OPTIONS, *without_folders(Path(mypyc.__file__).parent)]
     takes_options = sys.platform == "linux" and compiles(
-        COMPILER_OPTIONS, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS
+        options, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS
     )
     for extension in found:
         # A later compiler may warn where ours does not.
         strict = extension.extra_compile_args
         extension.extra_compile_args = [option for option in strict if option != "-Werror"]
         if takes_options:
-            extension.extra_compile_args += COMPILER_OPTIONS
+            extension.extra_compile_args += options
             is_library = extension.name.endswith(LIBRARY_SUFFIX)
             extension.extra_link_args += (
                 LIBRARY_LINKER_OPTIONS if is_library else MODULE_LINKER_OPTIONS
