@@ -39,7 +39,16 @@ def installed(python: Path, folder: Path, *what: str) -> Path:
     # Without pip: it would be listed in the SBOM. Ours installs from outside.
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     ours = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", ours, "install", "--quiet", "--no-cache-dir"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(ours),
+        "install",
+        "--quiet",
+        "--no-cache-dir",
+    ]
     subprocess.run([*pip, *what], env={**os.environ, **QUICKLY}, check=True)
     return ours
 

@@ -67,7 +67,7 @@ def build_sdist(builder: Path, work: Path, target: Path) -> Path:
     """Build the source distribution of the last commit with the Python `builder`."""
     source = work / "commit"
     archive = work / "commit.tar"
-    command = ["git", "-c", "tar.umask=0022", "archive", "--format=tar", "-o", archive, "HEAD"]
+    command = ["git", "-c", "tar.umask=0022", "archive", "--format=tar", "-o", str(archive), "HEAD"]
     subprocess.run(command, cwd=ROOT, check=True)
     with tarfile.open(archive) as tar:
         tar.extractall(source, filter="data")

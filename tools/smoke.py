@@ -63,8 +63,8 @@ class Smoke:
                 stderr=stderr,
                 text=True,
             )
+        assert server.stdout is not None
         try:
-            assert server.stdout is not None
             line = server.stdout.readline()
             found = re.search(r"listens on (127\.0\.0\.1:\d+)", line)
             if not found:
@@ -73,6 +73,7 @@ class Smoke:
         finally:
             server.terminate()
             status = server.wait(DEADLINE_S)
+            server.stdout.close()
         if status:
             raise SystemExit(f"the server ended with status {status}\n{log.read_text()}")
 
