@@ -13,14 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-DEADLINE_S = 60
+DEADLINE_S = 120
+# How long a command looks for the server, on a machine that may have much else to do.
+PATIENCE_S = 60
 PROGRAM = """\
 import sys
 from paddock.sync import connect
 from paddock.sync.recipes import Lock
 
-with connect(sys.argv[1]) as client, Lock(client, "/smoke/lock") as grant:
-    print("token", grant.token)
+with connect(sys.argv[1], session_timeout=float(sys.argv[2])) as client:
+    with Lock(client, "/smoke/lock") as grant:
+        print("token", grant.token)
 """
 
 
@@ -84,12 +87,14 @@ class Smoke:
     def try_everything(self) -> None:
         """Try it; SystemExit names what failed."""
         with self.serving() as server:
-            self.run(self._paddock, "create", "--server", server, "/smoke", "kept")
+            there = ["--server", server, "--timeout", str(PATIENCE_S)]
+            self.run(self._paddock, "create", *there, "/smoke", "kept")
         with self.serving() as server:
-            expect("kept", self.run(self._paddock, "get", "--server", server, "/smoke"))
-            shell = [self._paddock, "shell", "-server", server]
+            there = ["--server", server, "--timeout", str(PATIENCE_S)]
+            expect("kept", self.run(self._paddock, "get", *there, "/smoke"))
+            shell = [self._paddock, "shell", "-server", server, "-timeout", f"{PATIENCE_S}000"]
             expect("kept", self.run(*shell, given="get /smoke\n").splitlines()[-1])
-            said = self.run(self._python, "-c", PROGRAM, server)
+            said = self.run(self._python, "-c", PROGRAM, server, str(PATIENCE_S))
             expect("token", said.split()[0])
 
 
