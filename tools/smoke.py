@@ -34,6 +34,7 @@ class Smoke:
         self._paddock = str(commands.absolute() / "paddock")
         self._python = str(commands.absolute() / "python")
         self._folder = folder
+        self._log = folder / "server.log"
         # Nothing of the caller's: a PYTHONPATH would hide what is installed.
         self._variables = {"PATH": f"{commands.absolute()}:/usr/bin:/bin", "HOME": str(folder)}
 
@@ -49,15 +50,16 @@ class Smoke:
             timeout=DEADLINE_S,
         )
         if result.returncode:
-            raise SystemExit(f"{' '.join(command)}: status {result.returncode}\n{result.stderr}")
+            log = self._log.read_text() if self._log.exists() else ""
+            told = f"{' '.join(command)}: status {result.returncode}"
+            raise SystemExit(f"{told}\n{result.stderr}\nthe log of the server:\n{log}")
         return result.stdout.strip()
 
     @contextmanager
     def serving(self) -> Iterator[str]:
         """Run a server with the data folder; its address."""
         command = [self._paddock, "serve", "--host", "127.0.0.1", "--port", "0", "--data", "data"]
-        log = self._folder / "server.log"
-        with log.open("wb") as stderr:
+        with self._log.open("wb") as stderr:
             server = subprocess.Popen(
                 command,
                 cwd=self._folder,
@@ -71,14 +73,14 @@ class Smoke:
             line = server.stdout.readline()
             found = re.search(r"listens on (127\.0\.0\.1:\d+)", line)
             if not found:
-                raise SystemExit(f"the server said {line!r}\n{log.read_text()}")
+                raise SystemExit(f"the server said {line!r}\n{self._log.read_text()}")
             yield found[1]
         finally:
             server.terminate()
             status = server.wait(DEADLINE_S)
             server.stdout.close()
         if status:
-            raise SystemExit(f"the server ended with status {status}\n{log.read_text()}")
+            raise SystemExit(f"the server ended with status {status}\n{self._log.read_text()}")
 
     def version(self) -> str:
         """Return what the command says of its build."""
