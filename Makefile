@@ -50,16 +50,38 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 incidents clean help
+.PHONY: install build serve test test-all test-oldest test-newest lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 incidents clean help
 
-$(VENV)/.installed: pyproject.toml setup.py
+# pip takes what a lock file has, and only if its hash is the one in that file. What PyPI has no wheel of
+# is built by the setuptools of run.txt, which is installed first.
+INSTALL := -m pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --require-hashes --no-build-isolation --requirement
+EDITABLE := $(INSTALL) --no-deps --no-build-isolation --editable .
+
+$(VENV)/.installed: pyproject.toml setup.py requirements/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python $(LOCKED) requirements/run.txt
+	PADDOCK_PURE=1 $(BIN)/python $(EDITABLE)
 	@$(BIN)/python -m tools.build --hook
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
-	PADDOCK_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.dev: $(VENV)/.installed requirements/dev.txt
+	$(BIN)/python $(LOCKED) requirements/dev.txt
+	@touch $@
+
+# Environments of their own, which are made anew: what locks and releases, and what is older or newer
+# than the lock.
+RELEASE := build/release
+$(RELEASE)/.installed: requirements/release.txt
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python $(LOCKED) requirements/release.txt
+	@touch $@
+
+build/oldest/.installed: requirements/oldest.txt requirements/run.txt
+	$(PYTHON) -m venv --clear build/oldest
+	build/oldest/bin/python $(LOCKED) requirements/run.txt
+	build/oldest/bin/python $(LOCKED) requirements/oldest.txt
+	PADDOCK_PURE=1 build/oldest/bin/python $(EDITABLE)
 	@touch $@
 
 # What is correct is correct at any level, and this one compiles fastest.
@@ -114,6 +136,28 @@ quick: $(VENV)/.dev ## an answer in two minutes: lint, unit tests, scenarios, th
 test-all: announce $(VENV)/.dev judges ## the same, with the tests that take minutes, and those on Apache ZooKeeper 3.9
 	-@tools/judges.sh zookeeper-3.9
 	@$(MAKE) --no-print-directory both SHORT=
+	@$(MAKE) --no-print-directory test-oldest
+
+# On Python 3.11, for which the oldest packages have wheels.
+test-oldest: build/oldest/.installed ## unit tests and scenarios with the oldest dependencies that pyproject.toml allows
+	$(PURE) build/oldest/bin/python -m pytest -q --no-header -n $(QUICK_WORKERS) --dist loadfile $(QUICK)
+
+# Nothing is locked here: it shows what `make lock` would bring.
+test-newest: ## the same with the newest packages of PyPI, whatever the lock files have
+	$(PYTHON) -m venv --clear build/newest
+	PADDOCK_PURE=1 build/newest/bin/python $(INSTALL) --editable '.[dev]'
+	$(PURE) build/newest/bin/python -m pytest -q --no-header -n $(QUICK_WORKERS) --dist loadfile $(QUICK)
+
+lock: $(RELEASE)/.installed ## write requirements/*.txt: the newest versions that pyproject.toml allows (KEEP=1: the present ones, where they fit)
+	$(RELEASE)/bin/python -m tools.lock $(if $(KEEP),--keep)
+
+# From the last commit, whatever was edited since. PYTHONS=3.11 builds for one of them.
+PYTHONS ?= 3.11 3.12 3.13
+dist: $(RELEASE)/.installed ## sdist, wheels, SBOM and checksums into ./dist, each installed and tried with Python 3.11 to 3.13 (PYTHONS=)
+	$(RELEASE)/bin/python -m tools.dist $(PYTHONS)
+
+reproducible: $(RELEASE)/.installed ## build sdist and wheel twice, in two folders, and compare them byte for byte
+	$(RELEASE)/bin/python -m tools.reproducible $(PYTHONS)
 
 # Types are checked while the modules are compiled; what each of them says stays together.
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

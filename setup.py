@@ -1,7 +1,11 @@
-"""Build Paddock: compile the hot modules with mypyc where possible, else build plain Python.
+"""Build Paddock: compile the hot modules with mypyc, or build plain Python where that is meant.
 
-Compilation needs a C compiler and Python's headers. Without them, or with PADDOCK_PURE=1, the
-package is plain Python, and one line says why; with PADDOCK_COMPILE=1 that is an error instead.
+- PADDOCK_PURE=1 asks for plain Python. So do an editable install and another Python than CPython.
+- Where no C compiler or no headers of Python are installed, the package is plain Python, and one
+  line says why. With PADDOCK_COMPILE=1 that is an error.
+- Otherwise it is compiled. If mypyc or the C compiler fails, the build fails: nobody gets plain
+  Python without knowing it.
+
 Either all listed modules are compiled or none; `paddock --version` tells which. The package
 contains the sources in both cases.
 
@@ -19,6 +23,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 from setuptools import Extension, setup
 from setuptools.errors import CCompilerError, ExecError, PlatformError
@@ -28,7 +33,6 @@ from setuptools.errors import CCompilerError, ExecError, PlatformError
 from distutils.ccompiler import new_compiler
 from distutils.sysconfig import customize_compiler
 
-MYPY = "mypy>=2.4"
 # Where mypyc writes the C code.
 GENERATED = "build/mypyc"
 # Additional options on Linux. Hidden visibility lets compiled functions call each other directly.
@@ -47,16 +51,18 @@ COMPILER_FAILURES = (CCompilerError, ExecError, PlatformError)
 PROBE = "#include <Python.h>\nint probe(void) { return Py_IsInitialized(); }\n"
 
 
+SETTINGS = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
+
+
 class NotCompiledError(Exception):
     """The build is plain Python; the message says why."""
 
 
 def compiled_sources() -> list[str]:
     """Return the files that `tool.paddock.compiled` names, `__init__.py` left out."""
-    settings = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     found = {
         str(path)
-        for pattern in settings["tool"]["paddock"]["compiled"]
+        for pattern in SETTINGS["tool"]["paddock"]["compiled"]
         for path in Path().glob(pattern)
         if path.name != "__init__.py"
     }
@@ -69,7 +75,7 @@ def is_set(variable: str) -> bool:
 
 
 def check_that_it_can_be_compiled() -> None:
-    """Raise NotCompiledError if compilation is not wanted or not possible."""
+    """Raise NotCompiledError if compilation is not wanted, or nothing to compile with is there."""
     if is_set("PADDOCK_PURE"):
         raise NotCompiledError("PADDOCK_PURE=1 asks for it")
     if {"editable_wheel", "develop"} & set(sys.argv):
@@ -78,16 +84,14 @@ def check_that_it_can_be_compiled() -> None:
     if platform.python_implementation() != "CPython":
         raise NotCompiledError("what mypyc compiles runs on CPython only")
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
-        raise NotCompiledError(
-            "Python's headers are not installed (Debian has them in python3-dev)"
-        )
-    if not has_compiler():
-        raise NotCompiledError(
-            "there is no C compiler that works (Debian has one in gcc and libc6-dev)"
-        )
+        raise NotCompiledError("Python's headers are not installed (Debian: python3-dev)")
+    # As setuptools chooses it.
+    command = os.environ.get("CC") or str(sysconfig.get_config_var("CC"))
+    if shutil.which(command.split()[0]) is None:
+        raise NotCompiledError(f"there is no C compiler {command!r} (Debian: gcc and libc6-dev)")
 
 
-def has_compiler(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> bool:
+def compiles(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> bool:
     """Return whether a tiny module compiles and links with these options."""
     compiler = new_compiler()
     customize_compiler(compiler)
@@ -109,17 +113,28 @@ def has_compiler(compiling: Sequence[str] = (), linking: Sequence[str] = ()) -> 
     return True
 
 
+def without_folders(runtime: Path) -> list[str]:
+    """Return the options that keep folders of this machine out of what is compiled.
+
+    Assertions in headers name the files that they are in. What is built twice must be the same.
+    """
+    folders = {str(runtime): "mypyc", sysconfig.get_path("include"): "include"}
+    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+
+
 def generated() -> list[Extension]:
-    """Generate C code with mypyc; raise NotCompiledError if that fails."""
+    """Generate C code with mypyc; raise NotCompiledError if that is not meant."""
     check_that_it_can_be_compiled()
+    if not compiles():
+        fail("the C compiler does not compile the smallest module (Debian: gcc and libc6-dev)")
     try:
-        from mypyc.build import mypycify
+        from mypyc import build as mypyc
     except ImportError:
-        raise NotCompiledError(f"{MYPY} is not in the environment that builds it") from None
+        fail("mypy is not in the environment that builds it")
     # The build environment may lack packages that are needed only at run time.
     flags = ["--follow-imports=silent", "--ignore-missing-imports"]
     try:
-        found = mypycify(
+        found = mypyc.mypycify(
             [*flags, *compiled_sources()],
             opt_level=os.environ.get("PADDOCK_OPT_LEVEL", "3"),
             debug_level="0",
@@ -128,16 +143,17 @@ def generated() -> list[Extension]:
         )
     except SystemExit as refusal:
         # A later mypy may report an error where ours reports none.
-        raise NotCompiledError(f"mypyc refuses it: {refusal}") from None
-    takes_options = sys.platform == "linux" and has_compiler(
-        COMPILER_OPTIONS, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS
+        fail(f"mypyc refuses it: {refusal}")
+    options = [*COMPILER_OPTIONS, *without_folders(Path(mypyc.__file__).parent)]
+    takes_options = sys.platform == "linux" and compiles(
+        options, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS
     )
     for extension in found:
         # A later compiler may warn where ours does not.
         strict = extension.extra_compile_args
         extension.extra_compile_args = [option for option in strict if option != "-Werror"]
         if takes_options:
-            extension.extra_compile_args += COMPILER_OPTIONS
+            extension.extra_compile_args += options
             is_library = extension.name.endswith(LIBRARY_SUFFIX)
             extension.extra_link_args += (
                 LIBRARY_LINKER_OPTIONS if is_library else MODULE_LINKER_OPTIONS
@@ -155,12 +171,12 @@ def extensions() -> list[Extension]:
 
 
 def requirements() -> list[str]:
-    """Return the build requirements; pip asks for them before it builds."""
+    """Return what compilation needs; pip asks for it before it builds."""
     try:
         check_that_it_can_be_compiled()
     except NotCompiledError:
         return []
-    return [MYPY]
+    return list(SETTINGS["dependency-groups"]["compile"])
 
 
 def go_on_without(reason: object) -> None:
@@ -168,6 +184,12 @@ def go_on_without(reason: object) -> None:
     if is_set("PADDOCK_COMPILE") and not is_set("PADDOCK_PURE"):
         raise SystemExit(f"paddock: PADDOCK_COMPILE=1 is set, but it is not compiled: {reason}")
     sys.stderr.write(f"paddock: built as plain Python: {reason}\n")
+
+
+def fail(reason: str) -> NoReturn:
+    """End a build that was to be compiled and cannot be."""
+    remove_what_was_built()
+    raise SystemExit(f"paddock: not built: {reason}; PADDOCK_PURE=1 builds plain Python")
 
 
 def remove_what_was_built() -> None:
@@ -187,11 +209,9 @@ def main() -> None:
             # Always recompile: an object file does not record its compiler options.
             options = {"force": True, "parallel": os.cpu_count() or 1}
             setup(ext_modules=found, options={"build_ext": options})
-        except SystemExit:
-            go_on_without("the C compiler failed, and has said why")
-            remove_what_was_built()
-        else:
-            return
+        except SystemExit as failure:
+            fail(f"{failure.code}")
+        return
     setup()
 
 

@@ -4,10 +4,11 @@
     python -m tools.build --background  name the present build, and build in the background
     python -m tools.build --hook        let this environment run the build (tools/paddock_build.py)
 
-It is built as `pip install .` does, from a copy of the source, and replaces the old build when it
-is complete. A build takes two to three minutes, nearly all of it in one C compiler, and half a
-gigabyte of memory, so `make serve` does not wait for it. A build in the background has the lowest
-priority, and continues when the server is stopped. Only one build runs at a time.
+It is built as `pip install .` does, from a copy of the source and with the packages that are locked
+in `requirements/build.txt`. It replaces the old build when it is complete. A build takes two to
+three minutes, nearly all of it in one C compiler, and half a gigabyte of memory, so `make serve`
+does not wait for it. A build in the background has the lowest priority, and continues when the
+server is stopped. Only one build runs at a time.
 """
 
 import fcntl
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.packages import environment
 from tools.paddock_build import BUILD, STAMP, is_current
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,12 +88,19 @@ def _copy(source: Path, target: Path) -> None:
 
 def _install(source: Path, target: Path) -> int:
     """Install the package of `source` into the folder `target`, as pip does."""
-    environment = {name: value for name, value in os.environ.items() if name != "PADDOCK_PURE"}
-    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--target", str(target)]
-    return subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, str(source)],
-        env={**environment, "PADDOCK_COMPILE": "1"},
-    ).returncode
+    variables = {name: value for name, value in os.environ.items() if name != "PADDOCK_PURE"}
+    options = ["--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps"]
+    try:
+        builder = environment(Path(sys.executable), source.parent / "environment")
+        subprocess.run(
+            [builder, "-m", "pip", "install", *options, "--target", target, source],
+            env={**variables, "PADDOCK_COMPILE": "1"},
+            check=True,
+        )
+    except subprocess.CalledProcessError as failure:
+        # It has said why.
+        return failure.returncode
+    return 0
 
 
 def build_in_background(root: Path) -> str:

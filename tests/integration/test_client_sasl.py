@@ -218,7 +218,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "puresasl", None)
 
     async def scenario() -> None:
-        with pytest.raises(ImportError, match=r"pip install pure-sasl"):
+        with pytest.raises(ImportError, match=r"pip install 'paddock-zk\[sasl\]'"):
             connect(("127.0.0.1", 1), BOB)
 
     run(scenario)

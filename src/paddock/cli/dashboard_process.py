@@ -30,7 +30,7 @@ def check_installed() -> None:
         if find_spec(package) is None:
             raise CannotBeDone(
                 f"the dashboard needs {package}, which is not installed: run"
-                " pip install '.[dashboard]' in a clone of Paddock"
+                " pip install 'paddock-zk[dashboard]'"
             )
 
 

@@ -19,7 +19,9 @@ def test_without_its_packages_one_line_says_what_to_install(
     monkeypatch.setattr(
         dashboard_process, "find_spec", lambda name: None if name == "uvicorn" else found(name)
     )
-    with pytest.raises(CannotBeDone, match=r"needs uvicorn.* pip install '.\[dashboard\]'"):
+    with pytest.raises(
+        CannotBeDone, match=r"needs uvicorn.* pip install 'paddock-zk\[dashboard\]'"
+    ):
         check_installed()
 
 

@@ -179,6 +179,4 @@ def check_grpc() -> None:
     from importlib.util import find_spec
 
     if find_spec("grpc") is None:
-        raise CannotBeDone(
-            "a log in etcd needs grpcio: run pip install '.[etcd]' in a clone of Paddock"
-        )
+        raise CannotBeDone("a log in etcd needs grpcio: run pip install 'paddock-zk[etcd]'")

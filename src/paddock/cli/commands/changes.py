@@ -44,14 +44,13 @@ _WORDS: Final = {
 _ZXID_MAX: Final = 2**63 - 1
 
 
-class Zxid(click.ParamType[Any]):
-    """A zxid, decimal or hexadecimal, or `now`."""
+class Zxid(click.types.StringParamType):
+    """A zxid, decimal or hexadecimal, or `now`, which is None."""
 
+    # Its base is that of texts, since `ParamType` has a type parameter in newer versions only.
     name = "zxid"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "now":
             return None
         try:

@@ -169,7 +169,7 @@ def check_installed() -> None:
     try:
         import puresasl.client  # noqa: F401
     except ImportError as error:
-        raise ImportError("SASL needs the package pure-sasl: pip install pure-sasl") from error
+        raise ImportError("SASL needs pure-sasl: run pip install 'paddock-zk[sasl]'") from error
 
 
 async def authenticate(transport: Transport, credentials: SaslCredentials) -> None:

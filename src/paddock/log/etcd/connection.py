@@ -139,7 +139,7 @@ def import_grpc() -> Any:
         import grpc.aio
     except ImportError:
         raise StoreForbiddenError(
-            "a log on etcd needs grpcio: run pip install '.[etcd]' in a clone of Paddock"
+            "a log on etcd needs grpcio: run pip install 'paddock-zk[etcd]'"
         ) from None
     return grpc
 

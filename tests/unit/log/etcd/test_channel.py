@@ -650,9 +650,7 @@ def test_without_grpcio_the_error_says_what_to_install(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(builtins, "__import__", without_grpc)
     monkeypatch.delitem(sys.modules, "grpc", raising=False)
-    with pytest.raises(
-        StoreForbiddenError, match=r"^[^\n]*pip install '.\[etcd\]' in a clone[^\n]*$"
-    ):
+    with pytest.raises(StoreForbiddenError, match=r"^[^\n]*pip install 'paddock-zk\[etcd\]'$"):
         asyncio.run(_make())
 
 
