@@ -46,9 +46,11 @@ _INNER: Final = (
     "VirtualServer.recent",
     "Fault.takes",
     "Fault.hit",
+    "Client.observer",
     "Grant.deepen",
     "Grant.lost",
     "MultiGrant.lost",
+    "OpenTelemetry.observe",
     "PersistentNode.leave_soon",
     "ServiceRegistry.follow_cached",
     "ServiceRegistry.new_number",
@@ -64,6 +66,7 @@ _MADE_BY_USERS: Final = (
     "VirtualServer",
     "VirtualTime",
     "SaslCredentials",
+    "OpenTelemetry",
 )
 
 
@@ -150,6 +153,8 @@ PAGES: Final = (
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
+            Section("Metrics", ("ClientMetrics", "RoundTrips"), "paddock.client.metrics"),
+            Section("Observers", ("Observer",), "paddock.client.observer"),
             Section(
                 "Access control",
                 (
@@ -214,6 +219,12 @@ PAGES: Final = (
                 "paddock.testing.clock",
             ),
         ),
+    ),
+    Page(
+        "otel",
+        "OpenTelemetry",
+        "paddock.otel",
+        (Section("The observer", ("OpenTelemetry",)),),
     ),
     Page(
         "simulation",

@@ -225,7 +225,9 @@ class Place(Contending):
             except NoNodeError:
                 return False
             except NoAuthError:
+                self.tell_blocked(path)
                 return await self.client.exists(path, watch=signal) is not None
+            self.tell_blocked(path, stat.ephemeral_owner)
             if path == self.blocked_by:
                 said = f", {data[:_SHOWN_BYTES]!r}" if data else ""
                 self.blocked_by = f"{path} of session 0x{stat.ephemeral_owner:x}{said}"
@@ -234,6 +236,7 @@ class Place(Contending):
         with watch_signal(self.client) as signal:
             if await retry(self.client, watch):
                 await signal.wait()
+                self.tell_woken(signal.zxid)
 
     def begin_to_leave(self) -> Departure:
         """Send the delete at once; a task is needed only if that fails."""

@@ -1,0 +1,60 @@
+"""The dispatcher of a client that has an observer: it tells of every request, once.
+
+A request that is sent again, after a lost connection or to set a watch, is still the same call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from paddock.client.observer import CallObserver, SessionObserver
+from paddock.client.requests.in_flight import InFlight
+from paddock.client.requests.pending_request import PendingRequest, name_of
+from paddock.client.session.clock import SessionClock
+from paddock.client.session.dispatcher import Dispatcher
+
+
+class ObservedDispatcher(Dispatcher):
+    """A dispatcher whose requests are observed."""
+
+    def __init__(
+        self,
+        observer: SessionObserver,
+        loop: asyncio.AbstractEventLoop,
+        clock: SessionClock,
+        in_flight: InFlight,
+        **handlers: Any,
+    ) -> None:
+        super().__init__(loop, clock, in_flight, **handlers)
+        self._observer = observer
+        # Those whose future is not done.
+        self._calls: dict[PendingRequest[Any], CallObserver] = {}
+
+    def submit(self, request: PendingRequest[Any]) -> None:
+        """Queue a request, as any dispatcher does."""
+        self.check_started()
+        if request not in self._calls:
+            self._calls[request] = self._observer.call(name_of(request.operation), request.path)
+
+            def on_done(future: asyncio.Future[Any]) -> None:
+                self._calls.pop(request).end(error_of(future), request.losses)
+
+            request.future.add_done_callback(on_done)
+        super().submit(request)
+
+    def _answer(self, xid: int, zxid: int, code: int) -> None:
+        sent = self._in_flight.sent
+        call = self._calls.get(sent[0]) if sent and sent[0].xid == xid else None
+        if call is not None:
+            call.answered(xid, zxid)
+        super()._answer(xid, zxid, code)
+
+
+def error_of(future: asyncio.Future[Any]) -> BaseException | None:
+    """Return the error of a future that is done, its cancellation included.
+
+    `Future.exception` would count as a look at it, and asyncio would not complain any more about an
+    error that nobody has looked at.
+    """
+    return asyncio.CancelledError() if future.cancelled() else future._exception
