@@ -1,7 +1,7 @@
 """The names of attributes, as OpenTelemetry's conventions for database clients have them.
 
-What these do not know begins with `zookeeper.`, and of recipes with `paddock.`. A session and a zxid
-are text in hexadecimal, as in logs.
+What these do not know begins with `zookeeper.`, and of recipes with `paddock.`. A session and a
+zxid are text in hexadecimal, as in logs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeAlias
 
-from paddock.errors import ConnectionLostError, ServiceError
+from paddock.errors import ConnectionLostError, ServiceError, TransactionFailedError
 
 Attributes: TypeAlias = dict[str, str | int | bool]
 
@@ -57,5 +57,8 @@ def type_of(error: BaseException) -> str:
 
 def status_code(error: BaseException) -> str | None:
     """Return the result code of an error that the service has answered."""
-    is_answer = isinstance(error, ServiceError) and not isinstance(error, ConnectionLostError)
-    return str(error.code) if is_answer else None
+    if isinstance(error, TransactionFailedError) and error.cause is not None:
+        error = error.cause
+    if not isinstance(error, ServiceError) or isinstance(error, ConnectionLostError):
+        return None
+    return str(error.code)

@@ -127,7 +127,7 @@ class Session:
         # That of the end of the session.
         self._last_transport: Transport | None = None
         # The state while there is a connection and the session is not overdue.
-        self._attached_state = SessionState.CONNECTED
+        self._attached_state: SessionState = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
         # Done when there is a session, or there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
