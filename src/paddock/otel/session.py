@@ -156,14 +156,16 @@ class SessionTelemetry:
         copied.run(contexts.attach, nothing)
         return copied
 
-    def measure(self, seconds: float, attributes: Attributes, error: BaseException | None) -> None:
-        """Count a call that has ended."""
+    def measure(
+        self, seconds: float, attributes: Attributes, error: BaseException | None, span: Span
+    ) -> None:
+        """Count a call that has ended; its span is the example for others like it."""
         if error is not None:
             attributes[names.ERROR_TYPE] = names.type_of(error)
             code = names.status_code(error)
             if code is not None:
                 attributes[names.DB_STATUS] = code
-        self._instruments.calls.record(seconds, attributes)
+        self._instruments.calls.record(seconds, attributes, trace.set_span_in_context(span))
 
 
 class Call:
@@ -190,7 +192,7 @@ class Call:
                 self._span.set_attribute(names.ZXID, names.hexadecimal(zxid))
 
     def end(self, error: BaseException | None, losses: int = 0) -> None:
-        self._session.measure(perf_counter() - self._began, self._measured, error)
+        self._session.measure(perf_counter() - self._began, self._measured, error, self._span)
         if self._span.is_recording():
             if losses:
                 self._span.set_attribute(names.LOSSES, losses)

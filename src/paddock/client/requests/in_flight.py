@@ -62,6 +62,8 @@ class InFlight:
         "_window",
         "_writes_max",
         "_xid",
+        "_xid_before",
+        "_xids_before",
         "counts",
         "is_held",
         "sent",
@@ -75,8 +77,11 @@ class InFlight:
         self.unsent: deque[PendingRequest[Any]] = deque()
         self.sent: deque[PendingRequest[Any]] = deque()
         self.counts = RequestCounts()
-        # The number of the last one that was sent.
+        # The number of the last one that was sent, and of the last one before the first; and how
+        # many went before number 1, each time that it came again.
         self._xid = last_xid
+        self._xid_before = last_xid
+        self._xids_before = 0
         # How many writes are in flight, how many may be, now and in general, and whether the first
         # unsent request is a write that has to wait for that. The dispatcher counts down.
         self.writes = 0
@@ -107,6 +112,16 @@ class InFlight:
         """How many are to be sent, or may have to be once more."""
         return len(self.unsent) + len(self._undecided)
 
+    @property
+    def sent_in_all(self) -> int:
+        """How many were sent; one that is sent again counts again."""
+        return self._xids_before + self._xid - self._xid_before
+
+    @property
+    def answered_in_all(self) -> int:
+        """How many have a reply, with a result or an error."""
+        return self.sent_in_all - len(self.sent) - self.counts.lost + self.counts.settled
+
     def open_window(self, is_open: bool) -> None:
         """Let more writes be in flight than the window has, for as long as it is open."""
         self._writes_max = _XID_MAX if is_open else self._window
@@ -135,7 +150,7 @@ class InFlight:
                     self.is_held = True
                     break
                 self.writes += 1
-            xid = xid + 1 if xid < _XID_MAX else 1
+            xid = xid + 1 if xid < _XID_MAX else self._first_again()
             request.xid = xid
             request.sent_at = now
             length = COUNTED_HEADER_BYTES + len(request.body)
@@ -143,8 +158,12 @@ class InFlight:
             size += 4 + length
             sent.append(request)
         self._xid = xid
-        self.counts.sent += len(frames) >> 1
         return b"".join(frames)
+
+    def _first_again(self) -> int:
+        """Return the number after the last one."""
+        self._xids_before += _XID_MAX
+        return 1
 
     def lose_connection(self, *, was_of_use: bool) -> None:
         """Decide what is sent again on the next connection, and let the rest fail.

@@ -67,7 +67,7 @@ class Measured(Protocol):
 def measure(session: Measured, now: float) -> ClientMetrics:
     """Return the metrics of this moment; on any thread."""
     record, in_flight, watches = session.record, session.in_flight, session.watches
-    requests, waiting, host = in_flight.counts, len(in_flight.sent), record.host
+    requests, host = in_flight.counts, record.host
     return ClientMetrics(
         state=session.states.state,
         state_seconds=max(now - session.states.since, 0.0),
@@ -75,10 +75,10 @@ def measure(session: Measured, now: float) -> ClientMetrics:
         server=None if host is None else str(host),
         connections=record.connections,
         failed_attempts=session.reconnector.failed_attempts,
-        in_flight=waiting,
+        in_flight=len(in_flight.sent),
         queued=in_flight.queued,
-        sent=requests.sent,
-        answered=requests.answered(waiting),
+        sent=in_flight.sent_in_all,
+        answered=in_flight.answered_in_all,
         refused=dict(requests.refused),
         failed=dict(requests.failed),
         watches={

@@ -37,18 +37,24 @@ class ObservedDispatcher(Dispatcher):
         if request not in self._calls:
             self._calls[request] = self._observer.call(name_of(request.operation), request.path)
 
-            def on_done(future: asyncio.Future[Any]) -> None:
-                self._calls.pop(request).end(error_of(future), request.losses)
-
-            request.future.add_done_callback(on_done)
+            request.future.add_done_callback(lambda _: self._end(request))
         super().submit(request)
 
     def _answer(self, xid: int, zxid: int, code: int) -> None:
         sent = self._in_flight.sent
-        call = self._calls.get(sent[0]) if sent and sent[0].xid == xid else None
+        request = sent[0] if sent and sent[0].xid == xid else None
+        call = None if request is None else self._calls.get(request)
         if call is not None:
             call.answered(xid, zxid)
         super()._answer(xid, zxid, code)
+        if request is not None and request.future.done():
+            # Before its caller goes on, who may have waited for another one.
+            self._end(request)
+
+    def _end(self, request: PendingRequest[Any]) -> None:
+        call = self._calls.pop(request, None)
+        if call is not None:
+            call.end(error_of(request.future), request.losses)
 
 
 def error_of(future: asyncio.Future[Any]) -> BaseException | None:
