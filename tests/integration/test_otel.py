@@ -306,7 +306,7 @@ def test_a_session_that_expires_ends_its_reconnect_and_its_lock_with_an_error(
 ) -> None:
     with FaultyServer() as server:
 
-        async def hold(client: Client) -> None:
+        async def be_lost(client: Client) -> None:
             async with asyncio.timeout(DEADLINE_S), Lock(client, "/lock"):
                 await asyncio.to_thread(server.expire, client.session_id)
                 await asyncio.Event().wait()
@@ -314,7 +314,7 @@ def test_a_session_that_expires_ends_its_reconnect_and_its_lock_with_an_error(
         async def main() -> None:
             async with paddock.connect(server.hosts, observer=telemetry.observer) as client:
                 with pytest.raises(GrantLostError):
-                    await hold(client)
+                    await be_lost(client)
                 assert client.state is SessionState.EXPIRED
 
         asyncio.run(main())
@@ -351,6 +351,8 @@ def test_a_hand_over_is_seen_from_both_sides(run: Run, telemetry: Telemetry) -> 
         assert [telemetry.parent(one) for one in (holder, held)] == ["holder", "holder"]
         assert [telemetry.parent(one) for one in (waiter, released)] == ["waiter", "end"]
         assert telemetry.parent(deleted) == "Lock.release"
+        # What a grant asks for itself, to see whether its node is there.
+        assert telemetry.parent(telemetry.spans("zookeeper exists")[0]) == "Lock.hold"
         assert (telemetry.links(held), telemetry.links(released)) == ([holder], [held])
         # The waiter names the node, and the transaction that has handed the lock over.
         assert events_of(holder) == []

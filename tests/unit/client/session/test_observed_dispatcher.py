@@ -96,7 +96,8 @@ def test_a_request_is_told_of_once_with_its_own_answer() -> None:
         assert [one.ends for one in calls] == [[(None, 0)]] * 5
         with pytest.raises(NoNodeError):
             await client.get("/nothing")
-        [(error, _)] = notes.of("get")[0].ends
+        [(error, losses)] = notes.of("get")[0].ends
+        assert losses == 0
         assert isinstance(error, NoNodeError)
 
     observed(scenario)
