@@ -420,6 +420,26 @@ def test_every_kind_of_lock_says_whom_it_waits_for(
     run(scenario)
 
 
+def test_a_contender_for_a_semaphore_says_that_it_waits_for_its_turn(
+    run: Run, telemetry: Telemetry
+) -> None:
+    async def scenario(client: Client) -> None:
+        held = await Semaphore(client, "/held", leases=1).acquire()
+        contenders = [Semaphore(client, "/held", leases=1) for _ in range(2)]
+        waiting = [asyncio.create_task(one.acquire()) for one in contenders]
+        # The holder looks at its own node, the first waiter at the leases, the next at the first.
+        await until(lambda: {"data": 2, "children": 1}.items() <= client.metrics().watches.items())
+        await held.release()
+        for task in waiting:
+            await (await task).release()
+        last = telemetry.spans("Semaphore.acquire")[2]
+        name, attributes = events_of(last)[0]
+        assert name == "blocked"
+        assert attributes["paddock.lock.blocked_by"].startswith("/held/locks/")
+
+    run(scenario)
+
+
 def test_a_leadership_is_held_as_a_lock_is(run: Run, telemetry: Telemetry) -> None:
     async def scenario(client: Client) -> None:
         with telemetry.span("program"):
