@@ -6,6 +6,7 @@ A request that is sent again, after a lost connection or to set a watch, is stil
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from paddock.client.observer import CallObserver, SessionObserver
@@ -13,6 +14,8 @@ from paddock.client.requests.in_flight import InFlight
 from paddock.client.requests.pending_request import PendingRequest, name_of
 from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
+from paddock.client.session.transport import Transport
+from paddock.protocol.records import WatcherEvent
 
 
 class ObservedDispatcher(Dispatcher):
@@ -24,9 +27,26 @@ class ObservedDispatcher(Dispatcher):
         loop: asyncio.AbstractEventLoop,
         clock: SessionClock,
         in_flight: InFlight,
-        **handlers: Any,
+        *,
+        on_event: Callable[[WatcherEvent, int], None],
+        on_watches_set: Callable[[], None],
+        on_auth_reply: Callable[[int], None],
+        on_expired: Callable[[Transport], None],
+        on_recovered: Callable[[], None],
+        leave: Callable[[str], None],
     ) -> None:
-        super().__init__(loop, clock, in_flight, **handlers)
+        # Each by its name: mypyc does not pass `**` on to the constructor of a compiled base.
+        super().__init__(
+            loop,
+            clock,
+            in_flight,
+            on_event=on_event,
+            on_watches_set=on_watches_set,
+            on_auth_reply=on_auth_reply,
+            on_expired=on_expired,
+            on_recovered=on_recovered,
+            leave=leave,
+        )
         self._observer = observer
         # Those whose future is not done.
         self._calls: dict[PendingRequest[Any], CallObserver] = {}
