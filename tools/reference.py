@@ -48,9 +48,11 @@ _INNER: Final = (
     "VirtualServer.recent",
     "Fault.takes",
     "Fault.hit",
+    "Client.observer",
     "Grant.deepen",
     "Grant.lost",
     "MultiGrant.lost",
+    "OpenTelemetry.observe",
     "PersistentNode.leave_soon",
     "ServiceRegistry.follow_cached",
     "ServiceRegistry.new_number",
@@ -66,6 +68,7 @@ _MADE_BY_USERS: Final = (
     "VirtualServer",
     "VirtualTime",
     "SaslCredentials",
+    "OpenTelemetry",
 )
 
 
@@ -153,6 +156,8 @@ PAGES: Final = (
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
             Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
+            Section("Metrics", ("ClientMetrics", "RoundTrips"), "paddock.client.metrics"),
+            Section("Observers", ("Observer",), "paddock.client.observer"),
             Section(
                 "Access control",
                 (
@@ -218,6 +223,12 @@ PAGES: Final = (
                 "paddock.testing.clock",
             ),
         ),
+    ),
+    Page(
+        "otel",
+        "OpenTelemetry",
+        "paddock.otel",
+        (Section("The observer", ("OpenTelemetry",)),),
     ),
     Page(
         "simulation",

@@ -77,6 +77,7 @@ _CLIENT: Final = Rules(
     ),
     asyncio_only=frozenset(
         {
+            "Client.observer",
             "Client.start_task",
             "Client.together",
             "Grant.deepen",

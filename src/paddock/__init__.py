@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         world_acl,
     )
     from paddock.client.client import Client
+    from paddock.client.metrics import ClientMetrics, RoundTrips
     from paddock.client.multiread import MultiRead, Reading
+    from paddock.client.observer import Observer
     from paddock.client.operations.feeds import FeedChange
     from paddock.client.operations.streams import Change
     from paddock.client.operations.walk import WalkedNode
@@ -113,6 +115,9 @@ __all__ = [
     "world_acl",
     "Children",
     "Client",
+    "ClientMetrics",
+    "RoundTrips",
+    "Observer",
     "Created",
     "NodeData",
     "MultiRead",
@@ -193,6 +198,8 @@ _HOMES = (
     "paddock.protocol.acl",
     "paddock.client.access",
     "paddock.client.states",
+    "paddock.client.metrics",
+    "paddock.client.observer",
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",

@@ -15,6 +15,7 @@ from asyncio import _get_running_loop as running_loop
 from typing import Final
 
 from paddock.client.client import Client
+from paddock.client.observer import Observer
 from paddock.client.requests.arguments import check_count, check_flag, check_watcher, is_number
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.handshake import SaslCredentials
@@ -37,6 +38,7 @@ def connect(
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
     exact: bool = True,
+    observer: Observer | None = None,
 ) -> Client:
     """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -53,6 +55,9 @@ def connect(
     reconnect, and happens once. Only Paddock has exact sessions; on another service the session is
     an ordinary one, and `is_exact` is False. Without `exact` it is an ordinary one everywhere.
 
+    An `observer` is told of calls, states and waits; `paddock.otel.OpenTelemetry` makes spans and
+    metrics of them.
+
     Entering the scope raises ConnectionLostError if no server grants a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not
     exist; the first `create` with `make_parents` creates it.
@@ -67,6 +72,8 @@ def connect(
         random = standard_random.SystemRandom()
     _check(session_timeout, random, tls, read_only, sasl, max_request_bytes)
     check_flag("exact", exact)
+    if observer is not None and not isinstance(observer, Observer):
+        raise InvalidArgumentError(f"observer: expected an Observer, not {observer!r}")
     if default_watcher is not None:
         check_watcher("default_watcher", default_watcher)
     return Client(
@@ -80,6 +87,7 @@ def connect(
         default_watcher=default_watcher,
         max_request_bytes=max_request_bytes,
         exact=exact,
+        observer=observer,
     )
 
 

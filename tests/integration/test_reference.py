@@ -15,7 +15,7 @@ import pytest
 import paddock
 import paddock.recipes
 import paddock.sync.recipes
-from paddock import errors, sync, testing
+from paddock import errors, otel, sync, testing
 from paddock.client.client import Client
 from paddock.errors import SessionExpiredError
 from paddock.recipes import (
@@ -259,7 +259,9 @@ def test_an_example_runs(text: str, is_blocking: bool, tmp_path: Path) -> None:
                 await client.create(path, data)
             modules = (sync, sync.recipes) if is_blocking else (paddock, paddock.recipes)
             names = {
-                name: getattr(one, name) for one in (testing, *modules) for name in one.__all__
+                name: getattr(one, name)
+                for one in (testing, otel, *modules)
+                for name in one.__all__
             }
             names.update(asyncio=asyncio, paddock=paddock, server=server, tmp_path=tmp_path)
             names["client"] = as_it_is(client)

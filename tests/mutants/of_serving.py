@@ -26,10 +26,9 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
         "sync-from-memory",
         "A sync waits until everything that was written before it is here.",
-        "server/connections/request_handler.py",
-        "        if operation == opcodes.SYNC and self._core.lease is not None:\n"
-        "            return False\n",
-        "",
+        "server/connections/core.py",
+        "            self.reads -= {opcodes.SYNC}\n",
+        "            self.reads -= set[int]()\n",
     ),
     mutation(
         "event-after-reply",

@@ -6,9 +6,9 @@
 `api` stands on client and passes it what comes from outside, such as randomness.
 `layouts`, the names that recipes give their nodes, stands beside errors.
 `upgrade` stands beside server: it writes the data folder that a server starts on. `history` reads
-what servers and Apache's have written. `monitor` asks servers for their metrics, and `dashboard` is
-a client that a page asks. `cli` is on top of all. Client and server never import each other, and
-nothing imports `testing`.
+what servers and Apache's have written. `otel` observes clients, `monitor` asks servers for their
+metrics, and `dashboard` is a client that a page asks. `cli` is on top of all. Client and server
+never import each other, and nothing imports `testing` or `otel`.
 Inside a package the folders have directions as well (FOLDERS), and no modules import each other
 in a circle. An import counts wherever it stands: inside a function, under TYPE_CHECKING, or spelled
 as a call of `import_module`. The pure packages use no clock, randomness, IO or logging.
@@ -49,6 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Creates a client, with the randomness that it is given.
     "api": {"errors", "protocol", "client"},
     "sync": _BELOW_SYNC | {"api", "_loops"},
+    # Spans and metrics of clients.
+    "otel": {"errors", "client"},
     # Four-letter words, asked.
     "monitor": {"errors", "protocol", "client"},
     # A client of the service, in a process of its own, with a page.

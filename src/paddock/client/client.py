@@ -29,11 +29,13 @@ import asyncio
 import copy
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from paddock.client.metrics import ClientMetrics
 from paddock.client.multiread import MultiRead
+from paddock.client.observer import Follow, Observer, SessionObserver
 from paddock.client.operations import compound
 from paddock.client.operations.best_effort import changes_at_best
 from paddock.client.operations.feeds import ChangeFeed, FeedChange
@@ -89,12 +91,14 @@ class Client(Operations):
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
         exact: bool = False,
+        observer: Observer | None = None,
     ) -> None:
         connection: dict[str, Any] = {
             "tls": tls,
             "read_only": read_only,
             "sasl": sasl,
             "exact": exact,
+            "observer": observer,
         }
         self._make_another = partial(
             Client,
@@ -111,7 +115,12 @@ class Client(Operations):
         self._random = random
         encode = Encoder(chroot)
         session = Session(
-            HostRing(hosts, random), session_timeout, random, own_path=encode.own, **connection
+            HostRing(hosts, random),
+            session_timeout,
+            random,
+            own_path=encode.own,
+            chroot=chroot,
+            **connection,
         )
         session.watches.default = default_watcher
         super().__init__(session, encode, max_request_bytes)
@@ -177,6 +186,22 @@ class Client(Operations):
         """
         return self._session.dispatcher.seen_zxid
 
+    @property
+    def observer(self) -> SessionObserver | None:
+        """What recipes tell of their waits, if the client was given an observer."""
+        return self._session.observer
+
+    def metrics(self) -> ClientMetrics:
+        """Return the metrics of this client: connections, requests, latency, watches.
+
+            metrics = client.metrics()
+            print(metrics.state, metrics.reconnects, metrics.in_flight)  # CONNECTED 0 0
+            print(metrics.round_trips.quantile(0.99) < 60)  # True
+
+        They are always counted, and cost nothing for a single request.
+        """
+        return self._session.metrics()
+
     def states(self) -> AsyncIterator[SessionState]:
         """Yield the present state of the session, then every later one, until a final one.
 
@@ -207,7 +232,17 @@ class Client(Operations):
         Raises ConnectionLostError if no server grants a session within the session timeout, and
         UsageError if it was opened before: a client has one session.
         """
-        await self._session.start()
+        observer = self.observer
+        if observer is None:
+            await self._session.start()
+            return
+        call = observer.call("connect", None)
+        try:
+            await self._session.start()
+        except BaseException as error:
+            call.end(error)
+            raise
+        call.end(None)
 
     async def close(self) -> None:
         """End the session, and with it its ephemeral nodes and watches.
@@ -393,12 +428,13 @@ class Client(Operations):
             return self._sender.send(opcodes.SET_DATA, body, path, Stat.read)
         check_mark(mark, data, version)
         write = partial(self._sender.send, opcodes.SET_DATA, body, path, Stat.read)
-        first = write()
-        seen_zxid = self._session.dispatcher.last_zxid
-        careful = partial(
-            compound.set_carefully, self, path, first, write, version, mark, seen_zxid
-        )
-        return self._sender.own(careful, first)
+        with self._composed("set", path) as is_followed:
+            first = write()
+            seen_zxid = self._session.dispatcher.last_zxid
+            careful = partial(
+                compound.set_carefully, self, path, first, write, version, mark, seen_zxid
+            )
+            return is_followed(self._sender.own(careful, first))
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
         """Delete a node and everything below it; return how many nodes were deleted.
@@ -415,9 +451,13 @@ class Client(Operations):
         may be left.
         """
         check_count("batch", batch)
-        if self._encode.full(path) == paths.ROOT:
-            return self._sender.own(partial(compound.delete_everything, self, batch))
-        return self._sender.own(partial(compound.delete_tree, self, path, batch))
+        is_root = self._encode.full(path) == paths.ROOT
+        with self._composed("delete_tree", path) as is_followed:
+            if is_root:
+                work = partial(compound.delete_everything, self, batch)
+            else:
+                work = partial(compound.delete_tree, self, path, batch)
+            return is_followed(self._sender.own(work))
 
     def walk(
         self,
@@ -518,20 +558,29 @@ class Client(Operations):
         check_flag("exist_ok", exist_ok)
         check_protection(protected)
         marked, mark = self._marked(path, protected) if protected else (path, "")
-        # Queued at once, to keep the order of the calls.
-        first = self._create(marked, node)
-        careful = partial(
-            compound.create_carefully,
-            self,
-            marked,
-            first,
-            lambda: self._create(marked, node),
-            mark,
-            with_parents=make_parents,
-            exist_ok=exist_ok,
-            root=self._root(),
-        )
-        return self._sender.own(careful, first)
+        with self._composed("create", path) as is_followed:
+            # Queued at once, to keep the order of the calls.
+            first = self._create(marked, node)
+            careful = partial(
+                compound.create_carefully,
+                self,
+                marked,
+                first,
+                lambda: self._create(marked, node),
+                mark,
+                with_parents=make_parents,
+                exist_ok=exist_ok,
+                root=self._root(),
+            )
+            return is_followed(self._sender.own(careful, first))
+
+    def _composed(self, operation: str, path: str) -> AbstractContextManager[Follow]:
+        """Return a scope that begins a call of several requests, for the observer if there is one.
+
+        Its value is called with the future of the call, which it returns.
+        """
+        observer = self.observer
+        return nullcontext(_unobserved) if observer is None else observer.composed(operation, path)
 
     def _root(self) -> compound.Root | None:
         """Return this client without its chroot, if it has one."""
@@ -554,6 +603,10 @@ class Client(Operations):
 
     def _decode_created(self, reader: Reader) -> Created:
         return Created(self._encode.own(reader.string()), Stat.read(reader))
+
+
+def _unobserved(future: asyncio.Future[T]) -> asyncio.Future[T]:
+    return future
 
 
 async def _path_of(created: asyncio.Future[Created]) -> str:

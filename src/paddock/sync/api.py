@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 
 from paddock.api import connect as async_connect
+from paddock.client.observer import Observer
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Randomness
@@ -27,6 +28,7 @@ def connect(
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
     exact: bool = True,
+    observer: Observer | None = None,
 ) -> Client:
     """Return a client of the service at `one:2181,two:2181/chroot`; its scope opens the session.
 
@@ -42,6 +44,9 @@ def connect(
     `exact` asks for an exact session: a write whose reply was lost gets its own outcome after the
     reconnect, and happens once. Only Paddock has exact sessions; on another service the session is
     an ordinary one, and `is_exact` is False. Without `exact` it is an ordinary one everywhere.
+
+    An `observer` is told of calls, states and waits; `paddock.otel.OpenTelemetry` makes spans and
+    metrics of them.
 
     Entering the scope raises ConnectionLostError if no server grants a session within the session
     timeout, and AuthenticationError if the `sasl` credentials are refused. The chroot need not
@@ -61,5 +66,6 @@ def connect(
             default_watcher=bridge.callbacks.relay(default_watcher),
             max_request_bytes=max_request_bytes,
             exact=exact,
+            observer=observer,
         ),
     )

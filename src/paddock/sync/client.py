@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from paddock.client.client import Client as AsyncClient
+from paddock.client.metrics import ClientMetrics
 from paddock.client.multiread import MultiRead as AsyncMultiRead
 from paddock.client.multiread import Reading
 from paddock.client.operations.feeds import FeedChange
@@ -159,6 +160,17 @@ class Client(Owner[AsyncClient]):
         Writes after a `sync` have a larger one.
         """
         return self._inner.last_zxid
+
+    def metrics(self) -> ClientMetrics:
+        """Return the metrics of this client: connections, requests, latency, watches.
+
+            metrics = client.metrics()
+            print(metrics.state, metrics.reconnects, metrics.in_flight)  # CONNECTED 0 0
+            print(metrics.round_trips.quantile(0.99) < 60)  # True
+
+        They are always counted, and cost nothing for a single request.
+        """
+        return self._bridge.run(self._inner.metrics)
 
     def states(self) -> Stream[SessionState]:
         """Yield the present state of the session, then every later one, until a final one.

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, REQUEST_BYTES_MAX, REQUEST_HEADER
 from paddock.client.requests.pending_request import Failure, PendingRequest
+from paddock.client.requests.request_counts import RequestCounts
 from paddock.errors import OK, ConnectionLostError, NotAppliedError, ReplyLostError
 from paddock.protocol.exact import ExactTerms, KeptReply
 from paddock.protocol.jute import DecodeError, Reader
@@ -61,6 +62,9 @@ class InFlight:
         "_window",
         "_writes_max",
         "_xid",
+        "_xid_before",
+        "_xids_before",
+        "counts",
         "is_held",
         "sent",
         "unsent",
@@ -72,8 +76,12 @@ class InFlight:
         # adds to the first and takes from the second directly.
         self.unsent: deque[PendingRequest[Any]] = deque()
         self.sent: deque[PendingRequest[Any]] = deque()
-        # The number of the last one that was sent.
+        self.counts = RequestCounts()
+        # The number of the last one that was sent, and of the last one before the first; and how
+        # many went before number 1, each time that it came again.
         self._xid = last_xid
+        self._xid_before = last_xid
+        self._xids_before = 0
         # How many writes are in flight, how many may be, now and in general, and whether the first
         # unsent request is a write that has to wait for that. The dispatcher counts down.
         self.writes = 0
@@ -98,6 +106,21 @@ class InFlight:
     def answered(self) -> int:
         """A number that changes with every answer."""
         return self._xid - len(self.sent)
+
+    @property
+    def queued(self) -> int:
+        """How many are to be sent, or may have to be once more."""
+        return len(self.unsent) + len(self._undecided)
+
+    @property
+    def sent_in_all(self) -> int:
+        """How many were sent; one that is sent again counts again."""
+        return self._xids_before + self._xid - self._xid_before
+
+    @property
+    def answered_in_all(self) -> int:
+        """How many have a reply, with a result or an error."""
+        return self.sent_in_all - len(self.sent) - self.counts.lost + self.counts.settled
 
     def open_window(self, is_open: bool) -> None:
         """Let more writes be in flight than the window has, for as long as it is open."""
@@ -127,7 +150,7 @@ class InFlight:
                     self.is_held = True
                     break
                 self.writes += 1
-            xid = xid + 1 if xid < _XID_MAX else 1
+            xid = xid + 1 if xid < _XID_MAX else self._first_again()
             request.xid = xid
             request.sent_at = now
             length = COUNTED_HEADER_BYTES + len(request.body)
@@ -137,6 +160,11 @@ class InFlight:
         self._xid = xid
         return b"".join(frames)
 
+    def _first_again(self) -> int:
+        """Return the number after the last one."""
+        self._xids_before += _XID_MAX
+        return 1
+
     def lose_connection(self, *, was_of_use: bool) -> None:
         """Decide what is sent again on the next connection, and let the rest fail.
 
@@ -144,6 +172,7 @@ class InFlight:
         """
         sent, unsent = self.sent, self.unsent
         self.sent, self.unsent = deque(), deque()
+        self.counts.lost += len(sent)
         self.writes = 0
         if self._generation:
             self._undecided, self._lost_generation = sent, self._generation
@@ -174,11 +203,11 @@ class InFlight:
             elif terms is None and is_read_only:
                 self._undecided.append(request)
             elif replies is None or terms is None:
-                request.fail(LOST)
+                self.fail_one(request, LOST)
             elif request.xid in replies:
                 self._settled.append((request, replies[request.xid]))
             elif request.xid <= self._confirmed(terms):
-                request.fail(LOST)
+                self.fail_one(request, LOST)
             else:
                 self._lose_again(request, again)
         again.extend(self.unsent)
@@ -196,15 +225,18 @@ class InFlight:
         settled, self._settled = self._settled, []
         for request, reply in settled:
             if reply.body is None and reply.error == OK:
-                request.fail(_REPLY_LOST)
+                self.fail_one(request, _REPLY_LOST)
                 continue
+            self.counts.settled += 1
             error, body = reply.error, reply.body or b""
             if 0 <= reply.failed < len(request.body):
                 # The header of such a reply says OK.
                 error, body = OK, reply.refusal()
             # What cannot be decoded has told its future so.
             with suppress(DecodeError):
-                request.answer(error, Reader(body))
+                refused = request.answer(error, Reader(body))
+                if refused is not None:
+                    self.counts.refuse(refused)
 
     def _replies_to_lost(self, terms: ExactTerms | None) -> dict[int, KeptReply] | None:
         """Return the replies to writes of the lost connection; None if nobody knows them."""
@@ -228,7 +260,7 @@ class InFlight:
         """Have a request that had no effect sent again, up to a limit."""
         request.losses += 1
         if request.losses >= _LOSSES_MAX:
-            request.fail(_loss_of(request, is_known=True))
+            self.fail_one(request, _loss_of(request, is_known=True))
             return
         if not request.is_repeatable:
             # As if it had never been sent.
@@ -254,11 +286,18 @@ class InFlight:
         requests = [*self._undecided, *self.sent, *self.unsent]
         self._undecided = deque(filter(stays, self._undecided))
         self.unsent = deque(filter(stays, self.unsent))
+        self.counts.lost += len(self.sent)
         self.sent.clear()
         self.writes = 0
         for request in requests:
             if not stays(request):
-                request.fail(failure if request.xid else unsent)
+                self.fail_one(request, failure if request.xid else unsent)
+
+    def fail_one(self, request: PendingRequest[Any], failure: Failure) -> None:
+        """Fail a request that is none of them any more, unless it is done."""
+        if not request.future.done():
+            self.counts.fail(failure.kind.__name__)
+            request.fail(failure)
 
     def may_set_watch(self, path: str) -> bool:
         """Return whether one of them may set or remove a watch on this path."""
@@ -270,7 +309,7 @@ class InFlight:
         if may_repeat and request.losses < _LOSSES_MAX:
             self.unsent.append(request)
         else:
-            request.fail(_loss_of(request))
+            self.fail_one(request, _loss_of(request))
 
 
 def _loss_of(request: PendingRequest[Any], is_known: bool = False) -> Failure:

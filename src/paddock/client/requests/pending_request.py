@@ -121,24 +121,24 @@ class PendingRequest(Generic[T]):
         self.xid = 0
         self.sent_at = 0.0
 
-    def answer(self, code: int, body: Reader) -> None:
-        """Take the reply."""
+    def answer(self, code: int, body: Reader) -> str | None:
+        """Take the reply; return the name of the error that it is, if its future gets one."""
         future = self.future
         if self.on_reply is not None:
             counts = self.on_reply(code, not future.cancelled())
             if counts is None:
-                return
+                return None
             code = counts
         if future.done():
             # It was cancelled.
-            return
+            return None
         if code == OK:
             try:
                 result = self.decode(body)
             except ServiceError as error:
                 # A transaction's answer may hold that it was refused.
                 future.set_exception(error)
-                return
+                return type(error).__name__
             except (ProtocolError, ValueError) as error:
                 # A ValueError is text that is no UTF-8.
                 future.set_exception(RemoteProtocolError(f"{name_of(self.operation)}: {error}"))
@@ -147,7 +147,10 @@ class PendingRequest(Generic[T]):
         elif code == NO_NODE and self.missing_is_none:
             future.set_result(None)  # type: ignore[arg-type]
         else:
-            future.set_exception(refusal(code, self.operation, self.path))
+            refused = refusal(code, self.operation, self.path)
+            future.set_exception(refused)
+            return type(refused).__name__
+        return None
 
     def fail(self, failure: Failure) -> None:
         """Fail, unless it is done."""

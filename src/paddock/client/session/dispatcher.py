@@ -20,6 +20,7 @@ from librt.strings import read_i32_be, read_i64_be
 from paddock.client.requests.in_flight import InFlight
 from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.clock import SessionClock
+from paddock.client.session.round_trips import RoundTripHistogram
 from paddock.client.session.transport import Transport
 from paddock.errors import (
     OK,
@@ -88,6 +89,7 @@ class Dispatcher:
         # waits, and any other fails after a pause.
         self.refusal: Failure | None = _NOT_STARTED
         self.is_ended = False
+        self.round_trips = RoundTripHistogram()
         # The last zxid in any reply. Every event of a transaction up to it has come.
         self.last_zxid = 0
         # The last one in any event: others of the same transaction may not have come.
@@ -134,7 +136,7 @@ class Dispatcher:
             self.check_started()
             # Not at once: awaiting a future that is done does not yield, so a loop of failing
             # requests would block the event loop.
-            self._loop.call_soon(request.fail, refusal)
+            self._loop.call_soon(in_flight.fail_one, request, refusal)
             return
         else:
             in_flight.wait(request)
@@ -261,9 +263,14 @@ class Dispatcher:
         request = sent.popleft()
         if not request.is_repeatable:
             in_flight.writes -= 1
-        if request.sent_at > self._clock.confirmed_at:
-            self._clock.confirmed_at = request.sent_at
-        request.answer(code, self._reader)
+        clock = self._clock
+        if request.sent_at > clock.confirmed_at:
+            # The first reply to what was written then.
+            clock.confirmed_at = request.sent_at
+            self.round_trips.add(clock.heard_at - request.sent_at)
+        refused = request.answer(code, self._reader)
+        if refused is not None:
+            in_flight.counts.refuse(refused)
         transport = self.transport
         if code == SESSION_EXPIRED and transport is not None:
             # A service may say so before it ends the connection.

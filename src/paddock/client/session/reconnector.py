@@ -36,6 +36,7 @@ from paddock.client.session.handshake import (
     perform_handshake,
 )
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.session.session_log import SessionLog
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.exact import ExactTerms
@@ -61,6 +62,7 @@ _REFUSALS_MAX: Final = 2
 class Attachment(NamedTuple):
     """A connection, what the server answered to our handshake, and when we had sent it."""
 
+    host: Host
     transport: Transport
     reply: ConnectResponse
     # Those of an exact session, or flags alone.
@@ -83,6 +85,9 @@ class Reconnector:
         if sasl is not None:
             check_installed()
         self._loop = asyncio.get_running_loop()
+        self._log = SessionLog(logger, credentials)
+        # How many attempts were in vain.
+        self.failed_attempts = 0
         self._hosts = hosts
         self._credentials = credentials
         self._connector = Connector(self._loop, random, tls)
@@ -109,7 +114,8 @@ class Reconnector:
                 found = await self._ask(host, last_zxid, limit)
             except UnreachableError as error:
                 self._failures[host] = str(error)
-                logger.debug("session 0x%x: %s: %s", self._credentials.id, host, error)
+                self.failed_attempts += 1
+                self._log.debug("%s: %s", host, error, server=str(host), reason=str(error))
             else:
                 self._failures.clear()
                 return found
@@ -130,7 +136,7 @@ class Reconnector:
         except UnreachableError:
             left = deadline - self._loop.time()
             found = await self._reach(host, last_zxid, left, plainly=True)
-        logger.info("%s refuses exact sessions: ours is an ordinary one", host)
+        self._log.info("%s refuses exact ones: it is an ordinary one", host, server=str(host))
         return found
 
     async def _reach(
@@ -153,7 +159,7 @@ class Reconnector:
             self._credentials.check(reply)
             if self._sasl is not None and not self._credentials.is_refused(reply):
                 await authenticate(transport, self._sasl)
-            return Attachment(transport, reply, terms, asked_at)
+            return Attachment(host, transport, reply, terms, asked_at)
 
         return await self._connector.reach(host, introduce, limit)
 

@@ -19,8 +19,10 @@ import logging
 import math
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from paddock.client.metrics import ClientMetrics
+from paddock.client.observer import Observer, SessionObserver
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.requests.in_flight import InFlight
@@ -30,7 +32,10 @@ from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
+from paddock.client.session.measuring import ConnectionRecord, measure
+from paddock.client.session.observed_dispatcher import ObservedDispatcher, error_of
 from paddock.client.session.reconnector import Attachment, Reconnector
+from paddock.client.session.session_log import SessionLog
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.session.wake_ups import WakeUps
@@ -80,13 +85,22 @@ class Session:
         read_only: bool = False,
         sasl: SaslCredentials | None = None,
         exact: bool = False,
+        chroot: str = "",
+        observer: Observer | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self.chroot = chroot
         self.credentials = SessionCredentials(timeout, read_only=read_only, asks_exact=exact)
+        self._log = SessionLog(logger, self.credentials)
+        self.record = ConnectionRecord(self._log)
+        self.observer: SessionObserver | None = None
         self.watches = ClientWatches()
         self.states = StatePublisher(self._loop)
+        if observer is not None:
+            self.observer = observer.observe(self)
+            self.states.add(self.observer.state)
         self.states.add(self.watches.tell_everybody)
-        self._reconnector = Reconnector(hosts, self.credentials, random, tls=tls, sasl=sasl)
+        self.reconnector = Reconnector(hosts, self.credentials, random, tls=tls, sasl=sasl)
         self._has_sasl = sasl is not None
         # Removes the chroot from a path.
         self._own_path = own_path
@@ -103,10 +117,7 @@ class Session:
         self.in_flight = InFlight()
         # Of change feeds.
         self.wake_ups = WakeUps()
-        self.dispatcher = Dispatcher(
-            self._loop,
-            self._clock,
-            self.in_flight,
+        self.dispatcher = self._new_dispatcher(
             on_event=self._notify,
             on_watches_set=self._watches_set,
             on_auth_reply=self._take_auth_reply,
@@ -120,12 +131,18 @@ class Session:
         # That of the end of the session.
         self._last_transport: Transport | None = None
         # The state while there is a connection and the session is not overdue.
-        self._attached_state = SessionState.CONNECTED
+        self._attached_state: SessionState = SessionState.CONNECTED
         self._task: asyncio.Task[None] | None = None
         # Done when there is a session, or there will be none.
         self._established: asyncio.Future[None] = self._loop.create_future()
         # The request that ends the session.
         self._closing: PendingRequest[None] | None = None
+
+    def _new_dispatcher(self, **handlers: Any) -> Dispatcher:
+        parts = (self._loop, self._clock, self.in_flight)
+        if self.observer is None:
+            return Dispatcher(*parts, **handlers)
+        return ObservedDispatcher(self.observer, *parts, **handlers)
 
     # Called by the client.
 
@@ -147,12 +164,23 @@ class Session:
         """The time, by the event loop's clock, before which the session cannot expire."""
         return -math.inf if self.state.is_final else self._clock.valid_until
 
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """The name and the port of the server that has the session."""
+        return self.record.server
+
+    def metrics(self) -> ClientMetrics:
+        """Return the metrics of this moment; on any thread."""
+        return measure(self, self._loop.time())
+
     async def start(self) -> None:
         """Open the session. Raises ConnectionLostError if no server grants one."""
         if self._task is not None or self.state.is_final:
             raise UsageError("a client is opened once; make another one for another session")
         self.dispatcher.refusal = None
-        self._task = self._loop.create_task(self._run())
+        # What the session does later is not on behalf of who has opened it.
+        context = None if self.observer is None else self.observer.background()
+        self._task = self._loop.create_task(self._run(), context=context)
         self._clock.start()
         try:
             await asyncio.shield(self._established)
@@ -179,6 +207,9 @@ class Session:
         # Earlier requests have the earlier identities, so they go first.
         dispatcher.write_everything()
         future = self.auth.add((scheme, credentials), dispatcher.transport)
+        if self.observer is not None:
+            call = self.observer.call("add_auth", None)
+            future.add_done_callback(lambda future: call.end(error_of(future)))
         if dispatcher.refusal is not None:
             # They are sent on the next connection, if there is one.
             self.auth.fail(dispatcher.refusal)
@@ -192,7 +223,7 @@ class Session:
                     await asyncio.shield(self._ask_to_close())
         except (TimeoutError, ServiceError) as error:
             reason = str(error) or "no answer in time"
-            logger.info("session 0x%x: left to expire: %s", self.id, reason)
+            self._log.info("left to expire: %s", reason, reason=reason)
         finally:
             await self.abandon()
             if self._closing is not None and self._closing.future.done():
@@ -223,29 +254,30 @@ class Session:
         while not self.state.is_final:
             try:
                 seen = self.dispatcher.seen_zxid
-                found = await self._reconnector.attach(seen, self.timeout)
+                found = await self.reconnector.attach(seen, self.timeout)
             except AuthenticationError as error:
-                logger.error("session 0x%x: %s", self.id, error)
+                self._log.error("%s", error, reason=error.reason)
                 self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, error.reason))
                 return
-            transport, reply, _, asked_at = found
+            _, transport, reply, _, asked_at = found
             if self.credentials.is_refused(reply):
                 self._expire(transport)
                 return
             self._begin(found)
             if reply.read_only:
-                better = await self._reconnector.find_better(transport, self.timeout)
+                better = await self.reconnector.find_better(transport, self.timeout)
                 if better is not None:
                     self._leave(f"{better} can be written to")
-            await transport.lost
+            why = await transport.lost
             was_of_use = self._clock.confirmed_at > asked_at
-            self._detach(transport, was_of_use=was_of_use)
+            self._detach(transport, was_of_use=was_of_use, why=why)
             if not self.state.is_final:
-                await self._reconnector.pause_after(was_of_use=was_of_use)
+                await self.reconnector.pause_after(was_of_use=was_of_use)
 
     def _begin(self, found: Attachment) -> None:
-        transport, reply, terms, asked_at = found
+        host, transport, reply, terms, asked_at = found
         self.credentials.stamp(reply, terms)
+        self.record.begin(host)
         if terms is not None and not terms.flags & EXACT:
             # They say nothing of writes.
             terms = None
@@ -280,13 +312,14 @@ class Session:
     def _leave(self, reason: str) -> None:
         """Abort the connection; `_run` does the rest."""
         if self.dispatcher.transport is not None:
-            logger.info("session 0x%x: connection left: %s", self.id, reason)
+            self.record.leave(reason)
             self.dispatcher.transport.abort()
 
-    def _detach(self, transport: Transport, *, was_of_use: bool) -> None:
+    def _detach(self, transport: Transport, *, was_of_use: bool, why: Exception | None) -> None:
         """Handle the loss of the connection and of the replies in flight."""
         if self.dispatcher.transport is not transport:
             return
+        self.record.lose(why)
         self.dispatcher.transport = None
         self._clock.detach()
         self.in_flight.lose_connection(was_of_use=was_of_use)
@@ -298,14 +331,16 @@ class Session:
     def _become_overdue(self) -> None:
         if not self._established.done():
             reason = f"no server gave us a session within {self.timeout:g} s: "
-            failure = Failure(ConnectionLostError, reason + self._reconnector.tried())
+            failure = Failure(ConnectionLostError, reason + self.reconnector.tried())
             self._end(SessionState.CLOSED, failure)
             return
-        logger.warning(
-            "session 0x%x: nothing was answered for %.1f s, it may be over: %s",
-            self.id,
+        tried = self.reconnector.tried()
+        self._log.warning(
+            "nothing was answered for %.1f s, it may be over: %s",
             self.timeout,
-            self._reconnector.tried(),
+            tried,
+            seconds=self.timeout,
+            reason=tried,
         )
         if self.dispatcher.transport is None:
             self._refuse(_OVERDUE, _NOT_SENT)
@@ -319,7 +354,7 @@ class Session:
                 self._closing.future.set_result(None)
             self._end(SessionState.CLOSED, _CLOSED, _CLOSED_BEFORE)
             return
-        logger.info("session 0x%x has expired", self.id)
+        self._log.info("it has expired")
         self._end(SessionState.EXPIRED, Failure(SessionExpiredError))
 
     def _end(
@@ -329,6 +364,7 @@ class Session:
         if self.state.is_final:
             return
         self._clock.stop()
+        self.record.host = None
         transport, self.dispatcher.transport = self.dispatcher.transport, None
         if transport is not None:
             transport.on_frames = None
@@ -368,7 +404,7 @@ class Session:
             self.auth.accepted()
             return
         scheme = self.auth.next_scheme
-        logger.error("session 0x%x: credentials of scheme %s not accepted", self.id, scheme)
+        self._log.error("credentials of scheme %s not accepted", scheme)
         reason = f"the credentials of the scheme {scheme!r} were not accepted"
         self._end(SessionState.AUTH_FAILED, Failure(AuthenticationError, reason))
 
@@ -377,6 +413,9 @@ class Session:
             # Servers send no events of the session.
             raise RemoteProtocolError(f"an event of the unknown type {told.kind}")
         kind = EventType(told.kind)
+        self.record.events += 1
+        if self.observer is not None:
+            self.observer.event(kind)
         zxid = header_zxid if header_zxid > 0 else None
         served = self.watches.served
         served.hear(zxid)

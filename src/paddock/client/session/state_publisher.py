@@ -56,6 +56,8 @@ class StatePublisher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.state = SessionState.DISCONNECTED
+        # When it became that, by the loop's clock.
+        self.since = loop.time()
         self._loop = loop
         self._listeners: dict[StateListener, None] = {}
         self._last = _Told(self.state)
@@ -75,6 +77,7 @@ class StatePublisher:
         if state is self.state:
             return
         self.state = state
+        self.since = self._loop.time()
         told, self._last = self._last, _Told(state)
         told.next = self._last
         told.has_next.set()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
 from paddock.client.client import Client
+from paddock.client.observer import Ended, WaitObserver
 from paddock.errors import SessionExpiredError, TransactionFailedError
 from paddock.recipes.common.retry import delete_if_exists, retry
 
@@ -29,8 +30,8 @@ class Departure:
         self._waiting: list[asyncio.Future[None]] = []
         self._error: BaseException | None = None
         self.is_over = False
-        # Called at its end, before the waiters.
-        self.on_end: Callable[[], None] | None = None
+        # Called at its end, before the waiters, with its error if it has one.
+        self.on_end: list[Ended] = []
 
     async def wait(self) -> None:
         """Wait until it is over; raise its error, if it has one."""
@@ -46,8 +47,8 @@ class Departure:
         if self.is_over:
             return
         self.is_over, self._error = True, error
-        if self.on_end is not None:
-            self.on_end()
+        for tell in self.on_end:
+            tell(error)
         waiting = [waiter for waiter in self._waiting if not waiter.done()]
         for waiter in waiting:
             waiter.set_result(None)
@@ -74,11 +75,27 @@ class OwnedNode:
         self.blocked_by = ""
         # Whether others ask for it by the node's data.
         self.is_revocable = False
+        # Who is told of the wait, if the client has an observer.
+        self.wait: WaitObserver | None = None
 
     @property
     def guarded(self) -> Sequence[str]:
         """The nodes that a guarded write checks."""
         return (self.path,)
+
+    def observe(self, wait: WaitObserver) -> None:
+        """Tell an observer of the wait."""
+        self.wait = wait
+
+    def tell_blocked(self, node: str, session_id: int | None = None) -> None:
+        """Tell the observer whose node we wait for."""
+        if self.wait is not None:
+            self.wait.blocked(node, session_id)
+
+    def tell_woken(self, zxid: int | None) -> None:
+        """Tell the observer that the wait may be over."""
+        if self.wait is not None:
+            self.wait.woken(zxid)
 
     async def leave(self) -> None:
         """Delete the nodes, even if the reply to their create was lost; for a task of the client.

@@ -254,9 +254,13 @@ class Signal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        # That of the last change, if the server has told it.
+        self.zxid: int | None = None
 
     def __call__(self, event: Event) -> None:
         is_change = event.type is not EventType.NONE
+        if is_change:
+            self.zxid = event.zxid
         if is_change or event.state.is_connected or event.state.is_final:
             self._event.set()
 

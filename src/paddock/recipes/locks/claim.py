@@ -84,7 +84,9 @@ class Claim(Contending):
                     self.client, lambda: self.client.exists(self.path, watch=signal)
                 ):
                     self.blocked_by = f"{self.path} of session 0x{stat.ephemeral_owner:x}"
+                    self.tell_blocked(self.path, stat.ephemeral_owner)
                     await signal.wait()
+                    self.tell_woken(signal.zxid)
             await self.enter()
 
     async def is_reached(self) -> bool:

@@ -42,6 +42,7 @@ from paddock.recipes.common.listeners import Feed, Listeners
 from paddock.recipes.common.retry import wait_in_session
 from paddock.recipes.locks.grant import Grant, GrantEvent
 from paddock.recipes.locks.grant_scope import GrantScope
+from paddock.recipes.locks.holder import acquiring
 from paddock.recipes.locks.line import Contender, LayoutName, Line
 
 # The part of a candidate's name before the number, as in Curator's latch and in kazoo's election.
@@ -269,22 +270,23 @@ class Election(Recipe):
     async def _be_elected(self) -> Grant:
         self._become(ElectionEvent.OFFER)
         place = self._line.new_place(self._kind)
-        try:
-            await place.enter()
-            while True:
-                self._become(ElectionEvent.DETERMINING)
-                ahead = await place.look()
-                if ahead is None:
-                    break
-                self._become(ElectionEvent.READY)
-                await place.wait_gone(ahead)
-        except BaseException as error:
-            if place.blocked_by:
-                error.add_note(f"waiting for {place.blocked_by}")
-            # Not awaited: a cancelled task must not wait for the service.
-            self._leaving = self._client.start_task(place.leave())
-            raise
-        self._leadership = leadership = Grant(place)
+        with acquiring(place, type(self).__name__, self._path):
+            try:
+                await place.enter()
+                while True:
+                    self._become(ElectionEvent.DETERMINING)
+                    ahead = await place.look()
+                    if ahead is None:
+                        break
+                    self._become(ElectionEvent.READY)
+                    await place.wait_gone(ahead)
+            except BaseException as error:
+                if place.blocked_by:
+                    error.add_note(f"waiting for {place.blocked_by}")
+                # Not awaited: a cancelled task must not wait for the service.
+                self._leaving = self._client.start_task(place.leave())
+                raise
+            self._leadership = leadership = Grant(place)
         if not leadership.is_lost:
             self._become(ElectionEvent.ELECTED)
         return leadership

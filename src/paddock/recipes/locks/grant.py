@@ -261,12 +261,15 @@ class Grant(BaseGrant):
         self._version = 0
         # The marks of the requests in these data.
         self._marks: set[str] = set()
+        # Who is told of the time that it is held, if the client has an observer.
+        self._hold = None if held.wait is None else held.wait.granted(self.path, self.token)
         self._client.add_listener(self._on_state)
+        context = None if self._hold is None else self._hold.context
         # A fenced grant that is short need not be watched; nor one that is released at once.
         self._delay: asyncio.Handle = (
-            self._loop.call_soon(self._watch)
+            self._loop.call_soon(self._watch, context=context)
             if watch_after is None
-            else self._loop.call_later(watch_after, self._watch)
+            else self._loop.call_later(watch_after, self._watch, context=context)
         )
         self._on_state(self._client.state)
 
@@ -398,10 +401,23 @@ class Grant(BaseGrant):
             self._client.forget_watcher(self._on_event)
             # Or a watch would be left for a node that never comes back.
             self._looked.cancel()
-        self._departure = self._held.begin_to_leave()
+        self._departure = self._begin_to_leave(event)
         if event is GrantEvent.LOST:
             self._stop_listening()
         else:
             # A release waits for the departure, but not when the session may be over.
-            self._departure.on_end = self._stop_listening
+            self._departure.on_end.append(lambda _: self._stop_listening())
         self._become(event)
+
+    def _begin_to_leave(self, event: GrantEvent) -> Departure:
+        if self._hold is None:
+            return self._held.begin_to_leave()
+        with self._hold.end(self._why if event is GrantEvent.LOST else None) as on_end:
+            departure = self._held.begin_to_leave()
+        departure.on_end.append(on_end)
+        return departure
+
+    def _become(self, event: GrantEvent) -> None:
+        if self._hold is not None and event in (GrantEvent.SUSPENDED, GrantEvent.RESUMED):
+            self._hold.change(event)
+        super()._become(event)

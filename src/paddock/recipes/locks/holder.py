@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
@@ -38,6 +39,18 @@ class Contending(OwnedNode, ABC):
     def is_own(self, name: str) -> bool:
         """Return whether a node with this name is ours, as far as that is known."""
         return name == name_of(self.path)
+
+
+@contextmanager
+def acquiring(place: OwnedNode, kind: str, path: str) -> Iterator[None]:
+    """A scope that acquires something at a path, of which the client's observer is told."""
+    observer = place.client.observer
+    if observer is None:
+        yield
+    else:
+        with observer.acquire(kind, path) as wait:
+            place.observe(wait)
+            yield
 
 
 class BaseHolder:
@@ -169,20 +182,21 @@ class Holder(BaseHolder, ABC):
             return grant
         self._check_free()
         place = self._place = self._new_place()
-        self._is_waiting = True
-        try:
-            await place.enter()
-            if waits:
-                await place.reach()
-            elif not await place.is_reached():
-                await place.begin_to_leave().wait()
-                return None
-        except BaseException as error:
-            place.abandon(error)
-            raise
-        finally:
-            self._is_waiting = False
-        return self._hold(self._grant_of(place))
+        with acquiring(place, type(self).__name__, self.path):
+            self._is_waiting = True
+            try:
+                await place.enter()
+                if waits:
+                    await place.reach()
+                elif not await place.is_reached():
+                    await place.begin_to_leave().wait()
+                    return None
+            except BaseException as error:
+                place.abandon(error)
+                raise
+            finally:
+                self._is_waiting = False
+            return self._hold(self._grant_of(place))
 
     def _grant_of(self, place: Contending) -> Grant:
         """Return the grant of a place that was reached."""

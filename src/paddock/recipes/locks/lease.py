@@ -225,10 +225,12 @@ class _LeasePlace(Place):
                 self.client, lambda: read_node(self.client, path, signal)
             ):
                 return
+            self.tell_blocked(path)
             # At the deadline it is looked at once more: there may be a newer version.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await signal.wait()
+            self.tell_woken(signal.zxid)
 
     async def _judge(self, first: Entry, watcher: Signal | None) -> float:
         """Return when the time of the first one is over; delete its node if it is."""

@@ -295,7 +295,9 @@ class Place(Contending):
             except NoNodeError:
                 return False
             except NoAuthError:
+                self.tell_blocked(path)
                 return await self.client.exists(path, watch=signal) is not None
+            self.tell_blocked(path, stat.ephemeral_owner)
             if path == self.blocked_by:
                 own = read_requests(data).own
                 said = f", {own[:_SHOWN_BYTES]!r}" if own else ""
@@ -305,6 +307,7 @@ class Place(Contending):
         with watch_signal(self.client) as signal:
             if await retry(self.client, watch):
                 await signal.wait()
+                self.tell_woken(signal.zxid)
 
     def is_own(self, name: str) -> bool:
         # Also before the reply to our create.

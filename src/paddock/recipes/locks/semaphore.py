@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddock.client.client import Client
+from paddock.client.observer import WaitObserver
 from paddock.client.requests.arguments import check_count
 from paddock.layouts import KAZOO_LOCK, LEASE, LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
@@ -108,6 +109,7 @@ class _SemaphorePlace(Contending):
         self._count = count
         self._turn = turns.new_place(_TURN)
         self._lease = leases.new_place(_LEASE)
+        self._leases = leases.path
         # Which of the two may have a node.
         self._is_in_line = False
         self._is_among_leases = False
@@ -124,8 +126,14 @@ class _SemaphorePlace(Contending):
             with watch_signal(self.client) as signal:
                 while len(before := await self._lease.before(signal)) >= self._count:
                     self.blocked_by = f"{len(before)} holders, first {before[0].name}"
+                    self.tell_blocked(child_path(self._leases, before[0].name))
                     await signal.wait()
+                    self.tell_woken(signal.zxid)
         self._pass_on()
+
+    def observe(self, wait: WaitObserver) -> None:
+        super().observe(wait)
+        self._turn.observe(wait)
 
     def abandon(self, error: BaseException) -> None:
         self.blocked_by = self.blocked_by or self._turn.blocked_by

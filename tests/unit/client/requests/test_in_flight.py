@@ -59,6 +59,7 @@ def test_after_the_last_number_comes_the_first(loop: asyncio.AbstractEventLoop) 
     requests = InFlight(last - 2)
     requests.unsent.extend(call(loop) for _ in range(3))
     assert numbers_of(requests.take(0)) == [last - 1, last, 1]
+    assert (requests.sent_in_all, requests.answered_in_all) == (3, 0)
 
 
 def test_one_write_takes_no_more_than_it_is_for(loop: asyncio.AbstractEventLoop) -> None:
