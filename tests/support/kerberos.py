@@ -24,7 +24,14 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.apache import ApacheServer
-from tests.support.server import PROBE_DEADLINE_S, Server, ServerFailedError, ServerMissingError
+from tests.support.paddock_server import PaddockServer
+from tests.support.server import (
+    PROBE_DEADLINE_S,
+    Options,
+    Server,
+    ServerFailedError,
+    ServerMissingError,
+)
 
 REALM: Final = "PADDOCK.TEST"
 OTHER: Final = "OTHER.TEST"
@@ -148,12 +155,16 @@ class Kdc(Server):
 
     def keytab(self, *principals: str) -> Path:
         """Return a file with the keys of principals, which are added where they are new."""
-        name = "+".join(principals).replace("/", "_")
-        file = self.folder / f"{name}.keytab"
+        file = self._keytab_of(principals)
         if not file.exists():
             self.add(*(one for one in principals if one not in self._known))
-            self._administer(*(f"ktadd -norandkey -k {file} {one}" for one in principals))
+            self.export(*principals)
         return file
+
+    def export(self, *principals: str) -> None:
+        """Add the present keys of principals to their keytab, behind those that it has."""
+        file = self._keytab_of(principals)
+        self._administer(*(f"ktadd -norandkey -k {file} {one}" for one in principals))
 
     def change_keys(self, principal: str) -> None:
         """Give a principal new keys, so that its keytabs are out of date."""
@@ -177,6 +188,10 @@ class Kdc(Server):
         command = [find("klist", "krb5-user"), "-s"]
         environment = {**os.environ, **self.environment(tickets)}
         return subprocess.run(command, env=environment).returncode == 0
+
+    def _keytab_of(self, principals: Sequence[str]) -> Path:
+        name = "+".join(principals).replace("/", "_")
+        return self.folder / f"{name}.keytab"
 
     def _create(self) -> None:
         names = {"realm": REALM, "other": OTHER, "port": self.port, "data": self.data}
@@ -214,8 +229,8 @@ class Kdc(Server):
 class KerberosApache(ApacheServer):
     """An Apache ZooKeeper with the key of `SERVICE`."""
 
-    def __init__(self, kdc: Kdc) -> None:
-        super().__init__()
+    def __init__(self, kdc: Kdc, keys: Mapping[str, str | None] | None = None) -> None:
+        super().__init__(Options(extra=tuple((keys or {}).items())))
         self._kdc = kdc
 
     def keys(self) -> dict[str, str]:
@@ -227,6 +242,21 @@ class KerberosApache(ApacheServer):
         file.write_text(_SERVER_JAAS.format(keytab=self._kdc.keytab(SERVICE), service=SERVICE))
         jaas = {"java.security.auth.login.config": str(file)}
         return {**super().properties(), **self._kdc.java(), **jaas}
+
+
+class KerberosPaddock(PaddockServer):
+    """A Paddock with the key of `SERVICE`."""
+
+    def __init__(self, kdc: Kdc, keys: Mapping[str, str | None] | None = None) -> None:
+        extra = {"paddock.kerberosKeytab": str(kdc.keytab(SERVICE)), **(keys or {})}
+        super().__init__(Options(extra=tuple(extra.items())))
+        self._kdc = kdc
+        #: What else is in its environment.
+        self.environment: dict[str, str] = {}
+
+    def prepare(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super().prepare()
+        return command, {**environment, **self._kdc.environment(), **self.environment}
 
 
 @contextlib.contextmanager
@@ -242,6 +272,38 @@ def within(environment: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+class Initiator:
+    """The client's side of one conversation, token by token; it may say what no client says."""
+
+    def __init__(self, service: str = "zookeeper@localhost") -> None:
+        import gssapi
+
+        flags = gssapi.RequirementFlag
+        self._context = gssapi.SecurityContext(
+            name=gssapi.Name(service, gssapi.NameType.hostbased_service),
+            usage="initiate",
+            mech=gssapi.MechType.kerberos,
+            flags=flags.mutual_authentication | flags.integrity,
+        )
+        self.first: bytes = self._context.step()
+
+    def confirm(self, reply: bytes) -> bytes:
+        """Check the server's proof; return what to send then: nothing."""
+        assert not self._context.step(reply)
+        assert self._context.complete
+        return b""
+
+    def offer(self, reply: bytes) -> bytes:
+        """Return what the server offers."""
+        message: bytes = self._context.unwrap(reply).message
+        return message
+
+    def choose(self, message: bytes) -> bytes:
+        """Return a last token with any content."""
+        token: bytes = self._context.wrap(message, False).message
+        return token
 
 
 def another_clock(offset: str) -> dict[str, str]:

@@ -205,6 +205,8 @@ class KerberosConversation:
                 mech=gssapi.MechType.kerberos,
                 flags=flags.mutual_authentication | flags.integrity,
             )
+            # Raise an error at once: no server expects what could be sent of it.
+            self._context.__DEFER_STEP_ERRORS__ = False
             return self._context.step() or b""
         except gssapi.exceptions.GSSError as error:
             raise self._explained(error, server) from None
