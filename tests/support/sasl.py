@@ -23,6 +23,7 @@ Server {
     org.apache.zookeeper.server.auth.DigestLoginModule required
     user_alice="her \\"secret\\" \\\\ of old"
     user_super="of-all"
+    user_jaasuser="jaas_password"
     user_bob="bobs-secret";
 };
 Client {

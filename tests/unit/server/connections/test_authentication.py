@@ -157,6 +157,20 @@ def test_replies_keep_their_order_behind_writes() -> None:
     run(scenario)
 
 
+def test_a_failure_waits_for_the_writes_before_it() -> None:
+    async def scenario() -> None:
+        made = harness()
+        client = await made.client()
+        challenge_of(client)
+        client.send(rq.create("/a"), rq.sasl(b"wrong"), rq.create("/b"))
+        assert client.transport.is_open
+        await made.settle()
+        assert [(xid, error) for xid, error, _ in client.replies()] == [(1, OK), (2, AUTH_FAILED)]
+        assert not client.transport.is_open
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("body", [b"", b"\x00\x00", b"\x00\x00\x00\x05abc", NO_TOKEN])
 def test_what_cannot_be_decoded_closes(body: bytes) -> None:
     async def scenario() -> None:
