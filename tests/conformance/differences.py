@@ -462,3 +462,11 @@ CHECK_WATCHES_ON_NULL_PATH = Difference(
     apache39=AS_PADDOCK,
     paddock=Code.NO_WATCHER,
 )
+
+UNKNOWN_SASL_USER_IS_REFUSED = Difference(
+    "a user of SASL whom nobody knows, with the password of the one who came before",
+    "to 3.8.0 the password is right, and the user is let in under any name; 3.9 has mended it",
+    apache=Code.OK,
+    apache39=AS_PADDOCK,
+    paddock=Code.AUTH_FAILED,
+)
