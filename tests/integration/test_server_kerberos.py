@@ -104,7 +104,10 @@ def test_a_user_is_known_after_a_restart_of_the_server_as_well(kdc: Kdc) -> None
 
     async def main(server: KerberosPaddock) -> None:
         async with asyncio.timeout(DEADLINE_S):
-            async with paddock.connect(server.hosts, sasl=KerberosCredentials()) as client:
+            kerberos, patient = KerberosCredentials(), DEADLINE_S
+            async with paddock.connect(
+                server.hosts, sasl=kerberos, session_timeout=patient
+            ) as client:
                 await client.create("/hers", b"1", acl=own)
                 await asyncio.to_thread(server.restart)
                 assert (await client.get("/hers")).data == b"1"
@@ -279,6 +282,32 @@ def test_one_key_is_enough(kdc: Kdc, tmp_path: Path) -> None:
     config = ServerConfig(jaas_file=jaas, kerberos_keytab=kdc.keytab(SERVICE))
     with pytest.raises(ConfigError, match="Kerberos has two keys"):
         make_offer(config, random.randbytes)
+
+
+def test_a_principal_alone_has_its_key_in_the_keytab_of_the_system(kdc: Kdc) -> None:
+    config = ServerConfig(kerberos_principal=SERVICE)
+    with within(kdc.environment()), pytest.raises(ConfigError, match="the keytab of the system"):
+        make_offer(config, random.randbytes)
+    with within({**kdc.environment(), "KRB5_KTNAME": f"FILE:{kdc.keytab(SERVICE)}"}):
+        offer = make_offer(config, random.randbytes)
+    assert offer is not None
+    assert [mechanism.name for mechanism in offer.mechanisms] == ["GSSAPI"]
+    offer.close()
+
+
+def test_a_keytab_that_everybody_can_read_is_warned_of(
+    kdc: Kdc, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.write_bytes(kdc.keytab(SERVICE).read_bytes())
+    for mode, expected in ((0o600, 0), (0o644, 1)):
+        keytab.chmod(mode)
+        with within(kdc.environment()):
+            offer = make_offer(ServerConfig(kerberos_keytab=keytab), random.randbytes)
+        assert offer is not None
+        offer.close()
+        told = [text for text in caplog.messages if "holds the key of this server" in text]
+        assert len(told) == expected
 
 
 def test_a_server_without_its_keytab_does_not_start(kdc: Kdc) -> None:

@@ -424,14 +424,14 @@ class ServerConfig:
         "paddock.kerberosKeytab",
         FILE,
         "The keytab with this server's key of Kerberos, where no JAAS file names it.",
-        default_text="none",
+        default_text="none, or that of the system for a principal",
     )
     kerberos_principal: str | None = setting(
         None,
         "paddock.kerberosPrincipal",
         text("a principal, as zookeeper/host@REALM", "PRINCIPAL"),
-        "This server's principal in that keytab.",
-        default_text="any one in it",
+        "This server's principal, whose key is there.",
+        default_text="any one that is there",
     )
     kerberos_rules: str = setting(
         "DEFAULT",
@@ -784,16 +784,18 @@ class ServerConfig:
 
     def offers_sasl(self) -> bool:
         """Return whether clients may authenticate by SASL."""
-        sources = (self.jaas_file, self.sasl_users_file, self.kerberos_keytab)
-        return any(source is not None for source in sources)
+        users = (self.jaas_file, self.sasl_users_file)
+        return any(source is not None for source in users) or self.has_kerberos_key()
+
+    def has_kerberos_key(self) -> bool:
+        """Return whether a key of Kerberos is named, besides that of a JAAS file."""
+        return self.kerberos_keytab is not None or self.kerberos_principal is not None
 
     def requires_sasl(self) -> bool:
         """Return whether a client that fails to authenticate by SASL is told that it must."""
         return self.enforce_authentication and "sasl" in self.enforced_schemes
 
     def _check_sasl(self) -> None:
-        if self.kerberos_principal is not None and self.kerberos_keytab is None:
-            raise ConfigError("there is a principal, but no keytab", ("kerberos_principal",))
         if self.require_sasl:
             # As upstream, this overrules the others.
             object.__setattr__(self, "enforce_authentication", True)

@@ -45,8 +45,10 @@ def make_offer(config: ServerConfig, random_bytes: Callable[[int], bytes]) -> Of
     executor = None
     if any(mechanism.blocks for mechanism in mechanisms):
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="paddock-sasl")
-    for path in (config.jaas_file, config.sasl_users_file, config.kerberos_keytab):
-        _warn_of_exposed(path)
+    # A JAAS file that names a keytab has no secrets of its own.
+    has_users = any(module.name != KERBEROS_MODULE for module in modules)
+    for path in (config.jaas_file if has_users else None, config.sasl_users_file):
+        _warn_of_exposed(path, "the secrets of users")
     return Offer(
         tuple(mechanisms),
         config.sasl_super_users,
@@ -74,13 +76,14 @@ def _mechanisms(
 
 def _kerberos(config: ServerConfig, modules: list[LoginModule]) -> Kerberos | None:
     keys = [key_of(module) for module in modules if module.name == KERBEROS_MODULE]
-    if config.kerberos_keytab is not None:
+    if config.has_kerberos_key():
         keys.append(ServerKey(config.kerberos_keytab, config.kerberos_principal))
     if not keys:
         return None
     if len(keys) > 1:
         raise ConfigError("Kerberos has two keys: expected that of a JAAS file, or a keytab")
     credentials = keys[0].load()
+    _warn_of_exposed(keys[0].keytab, "the key of this server")
     names = LocalNames(
         config.kerberos_rules,
         own_realm=own_realm(),
@@ -90,6 +93,6 @@ def _kerberos(config: ServerConfig, modules: list[LoginModule]) -> Kerberos | No
     return Kerberos(credentials, names)
 
 
-def _warn_of_exposed(path: Path | None) -> None:
+def _warn_of_exposed(path: Path | None, what: str) -> None:
     if path is not None and is_exposed(path):
-        logger.warning("%s holds secrets, and everybody here can read it", path)
+        logger.warning("%s holds %s, and everybody here can read it", path, what)

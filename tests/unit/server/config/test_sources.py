@@ -292,7 +292,8 @@ def test_a_list_of_servers_that_cannot_be_read_is_refused(zoo_cfg: Path, tmp_pat
 )
 def test_a_file_that_lets_nobody_in_without_sasl_needs_users(zoo_cfg: Path, lines: str) -> None:
     assert error_of(zoo_cfg, lines).endswith(
-        "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file"
+        "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file, or"
+        " --kerberos-keytab"
     )
     config = config_of(zoo_cfg, f"{lines}\npaddock.jaasFile=/jaas.conf")
     assert config.requires_sasl()
