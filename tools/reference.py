@@ -64,6 +64,7 @@ _MADE_BY_USERS: Final = (
     "VirtualServer",
     "VirtualTime",
     "SaslCredentials",
+    "KerberosCredentials",
 )
 
 
@@ -149,7 +150,10 @@ PAGES: Final = (
             Section("Change feeds", ("FeedChange", "FeedKind"), "paddock.client.operations.feeds"),
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
-            Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
+            Section(
+                "The session",
+                ("SessionState", "StateListener", "SaslCredentials", "KerberosCredentials"),
+            ),
             Section(
                 "Access control",
                 (

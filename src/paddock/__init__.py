@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
+    from paddock.client.session.kerberos import KerberosCredentials
     from paddock.client.session.state_publisher import StateListener
     from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
@@ -114,6 +115,7 @@ __all__ = [
     "MultiRead",
     "Reading",
     "SaslCredentials",
+    "KerberosCredentials",
     "Event",
     "EventType",
     "SessionState",
@@ -190,6 +192,7 @@ _HOMES = (
     "paddock.client.watches.watches",
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
+    "paddock.client.session.kerberos",
     "paddock.client.operations.streams",
     "paddock.client.operations.feeds",
     "paddock.client.results",

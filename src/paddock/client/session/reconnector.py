@@ -29,6 +29,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
 from paddock.client.session.handshake import (
+    DigestConversation,
+    SaslConversation,
     SaslCredentials,
     SessionCredentials,
     authenticate,
@@ -36,6 +38,7 @@ from paddock.client.session.handshake import (
     perform_handshake,
 )
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.session.kerberos import KerberosCredentials, KerberosLogin
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.exact import ExactTerms
@@ -78,17 +81,20 @@ class Reconnector:
         random: Randomness,
         *,
         tls: ssl.SSLContext | None,
-        sasl: SaslCredentials | None,
+        sasl: SaslCredentials | KerberosCredentials | None,
     ) -> None:
-        if sasl is not None:
+        self._sasl: SaslCredentials | KerberosLogin | None = None
+        if isinstance(sasl, KerberosCredentials):
+            self._sasl = KerberosLogin(sasl)
+        elif sasl is not None:
             check_installed()
+            self._sasl = sasl
         self._loop = asyncio.get_running_loop()
         self._hosts = hosts
         self._credentials = credentials
         self._connector = Connector(self._loop, random, tls)
         self._random = random
         self._tls = tls
-        self._sasl = sasl
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
         self._failures: dict[Host, str] = {}
@@ -152,10 +158,16 @@ class Reconnector:
                 raise
             self._credentials.check(reply)
             if self._sasl is not None and not self._credentials.is_refused(reply):
-                await authenticate(transport, self._sasl)
+                await authenticate(transport, self._conversation(host, transport))
             return Attachment(transport, reply, terms, asked_at)
 
         return await self._connector.reach(host, introduce, limit)
+
+    def _conversation(self, host: Host, transport: Transport) -> SaslConversation:
+        if isinstance(self._sasl, KerberosLogin):
+            return self._sasl.start(host.name, transport.peer_address)
+        assert self._sasl is not None
+        return DigestConversation(self._sasl)
 
     async def pause_after(self, *, was_of_use: bool) -> None:
         """Wait as long as we should when a connection is lost."""
@@ -292,7 +304,9 @@ def _explain(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        # Who was cancelled by it may have said what it waited for.
+        notes: list[str] = getattr(error.__cause__, "__notes__", [])
+        return notes[0] if notes else "no answer in time"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     if isinstance(error, OSError) and error.strerror is not None:

@@ -30,6 +30,7 @@ from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
+from paddock.client.session.kerberos import KerberosCredentials
 from paddock.client.session.reconnector import Attachment, Reconnector
 from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
@@ -74,7 +75,7 @@ class Session:
         own_path: Callable[[bytes], str],
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
-        sasl: SaslCredentials | None = None,
+        sasl: SaslCredentials | KerberosCredentials | None = None,
         exact: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()

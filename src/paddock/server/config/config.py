@@ -401,7 +401,7 @@ class ServerConfig:
         None,
         "paddock.jaasFile",
         FILE,
-        "The JAAS file with the users of SASL, as Apache ZooKeeper's.",
+        "The JAAS file with the users of SASL, or the key of Kerberos, as Apache ZooKeeper's.",
         default_text="none",
     )
     jaas_section: str = setting(
@@ -417,6 +417,39 @@ class ServerConfig:
         FILE,
         "A file with users of SASL, as `htdigest FILE zk-sasl-md5 NAME` writes it.",
         default_text="none",
+    )
+    # Upstream's is in the JAAS file alone.
+    kerberos_keytab: Path | None = setting(
+        None,
+        "paddock.kerberosKeytab",
+        FILE,
+        "The keytab with this server's key of Kerberos, where no JAAS file names it.",
+        default_text="none",
+    )
+    kerberos_principal: str | None = setting(
+        None,
+        "paddock.kerberosPrincipal",
+        text("a principal, as zookeeper/host@REALM", "PRINCIPAL"),
+        "This server's principal in that keytab.",
+        default_text="any one in it",
+    )
+    kerberos_rules: str = setting(
+        "DEFAULT",
+        "security.auth_to_local",
+        text("rules, as DEFAULT or RULE:[1:$1]", "RULES"),
+        "How a principal of Kerberos becomes the name that stands in ACLs.",
+    )
+    kerberos_removes_host: bool = setting(
+        False,
+        "kerberos.removeHostFromPrincipal",
+        SWITCH,
+        "Leave the host out of that name.",
+    )
+    kerberos_removes_realm: bool = setting(
+        False,
+        "kerberos.removeRealmFromPrincipal",
+        SWITCH,
+        "Leave the realm out of that name.",
     )
     sasl_super_users: frozenset[str] = setting(
         frozenset(),
@@ -751,13 +784,16 @@ class ServerConfig:
 
     def offers_sasl(self) -> bool:
         """Return whether clients may authenticate by SASL."""
-        return self.jaas_file is not None or self.sasl_users_file is not None
+        sources = (self.jaas_file, self.sasl_users_file, self.kerberos_keytab)
+        return any(source is not None for source in sources)
 
     def requires_sasl(self) -> bool:
         """Return whether a client that fails to authenticate by SASL is told that it must."""
         return self.enforce_authentication and "sasl" in self.enforced_schemes
 
     def _check_sasl(self) -> None:
+        if self.kerberos_principal is not None and self.kerberos_keytab is None:
+            raise ConfigError("there is a principal, but no keytab", ("kerberos_principal",))
         if self.require_sasl:
             # As upstream, this overrules the others.
             object.__setattr__(self, "enforce_authentication", True)
@@ -765,7 +801,8 @@ class ServerConfig:
         is_only_way = self.enforce_authentication and self.enforced_schemes == {"sasl"}
         if is_only_way and not self.offers_sasl():
             raise ConfigError(
-                "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file",
+                "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file,"
+                " or --kerberos-keytab",
                 ("require_sasl", "enforced_schemes"),
             )
 

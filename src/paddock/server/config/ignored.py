@@ -35,9 +35,9 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "users of SASL have what ACLs grant to them": "letAnySaslUserDoX",
     "passwords of SASL are in its file of users": "SASLAuthenticationProvider.*",
     "SASL has the users of paddock.jaasFile": "java.security.login.auth.config jaasLoginRenew",
-    "there is no Kerberos here": """
-        kerberos.* kinit requireKerberosConfig server.principal server.realm security.auth_to_local
-        """,
+    "there is no such key of Kerberos": "kerberos.*",
+    "a server has its key in a keytab, and asks no KDC": "kinit requireKerberosConfig",
+    "it is about the server that a client looks for": "server.principal server.realm",
     "it is a setting of clients, or of links between servers": "sasl.client*",
     "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
     "the digest scheme is always there": "DigestAuthenticationProvider.enabled",

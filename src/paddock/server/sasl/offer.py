@@ -1,7 +1,8 @@
 """Which mechanisms a server offers, by its settings.
 
-A server offers DIGEST-MD5 if it knows users. Mechanisms are asked in order whether they accept a
-client's first token, and DIGEST-MD5 accepts every one, so it comes last.
+A server offers DIGEST-MD5 if it knows users, and GSSAPI if it has a key of Kerberos. Mechanisms are
+asked in order whether they accept a client's first token, and DIGEST-MD5 accepts every one, so it
+comes last.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from paddock.server.config.config import ConfigError, ServerConfig
 from paddock.server.sasl.conversation import Offer
 from paddock.server.sasl.digest_md5 import DigestMd5
 from paddock.server.sasl.jaas import LoginModule, read_section
+from paddock.server.sasl.kerberos import MODULE as KERBEROS_MODULE
+from paddock.server.sasl.kerberos import Kerberos, ServerKey, key_of, own_realm
+from paddock.server.sasl.local_names import LocalNames
 from paddock.server.sasl.mechanism import Mechanism
 from paddock.server.sasl.users import Users, is_exposed
 
@@ -36,12 +40,12 @@ def make_offer(config: ServerConfig, random_bytes: Callable[[int], bytes]) -> Of
     if not mechanisms:
         raise ConfigError(
             f"{config.jaas_file}: the section {config.jaas_section!r} has no user of SASL: expected"
-            ' a DigestLoginModule with options such as user_bob="…"'
+            ' a DigestLoginModule with options such as user_bob="…", or a Krb5LoginModule'
         )
     executor = None
     if any(mechanism.blocks for mechanism in mechanisms):
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="paddock-sasl")
-    for path in (config.jaas_file, config.sasl_users_file):
+    for path in (config.jaas_file, config.sasl_users_file, config.kerberos_keytab):
         _warn_of_exposed(path)
     return Offer(
         tuple(mechanisms),
@@ -55,6 +59,9 @@ def _mechanisms(
     config: ServerConfig, modules: list[LoginModule], random_bytes: Callable[[int], bytes]
 ) -> list[Mechanism]:
     mechanisms: list[Mechanism] = []
+    kerberos = _kerberos(config, modules)
+    if kerberos is not None:
+        mechanisms.append(kerberos)
     users = Users()
     if config.jaas_file is not None:
         users.read_modules(config.jaas_file, modules)
@@ -65,6 +72,24 @@ def _mechanisms(
     return mechanisms
 
 
+def _kerberos(config: ServerConfig, modules: list[LoginModule]) -> Kerberos | None:
+    keys = [key_of(module) for module in modules if module.name == KERBEROS_MODULE]
+    if config.kerberos_keytab is not None:
+        keys.append(ServerKey(config.kerberos_keytab, config.kerberos_principal))
+    if not keys:
+        return None
+    if len(keys) > 1:
+        raise ConfigError("Kerberos has two keys: expected that of a JAAS file, or a keytab")
+    credentials = keys[0].load()
+    names = LocalNames(
+        config.kerberos_rules,
+        own_realm=own_realm(),
+        has_host=not config.kerberos_removes_host,
+        has_realm=not config.kerberos_removes_realm,
+    )
+    return Kerberos(credentials, names)
+
+
 def _warn_of_exposed(path: Path | None) -> None:
     if path is not None and is_exposed(path):
-        logger.warning("%s holds the secrets of users, and everybody here can read it", path)
+        logger.warning("%s holds secrets, and everybody here can read it", path)
