@@ -40,42 +40,42 @@ Stranger {
 PROVIDER: Final = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
 
 
-class SaslApache(ApacheServer):
+class SaslServer(Server):
+    """A server that knows the users of a JAAS file."""
+
+    jaas = JAAS
+
+    def write_users(self) -> str:
+        """Write the file; return where it is."""
+        file = self.folder / "jaas.conf"
+        file.write_text(self.jaas)
+        file.chmod(0o600)
+        return str(file)
+
+
+class SaslApache(SaslServer, ApacheServer):
     """An Apache ZooKeeper that knows these users."""
 
     def keys(self) -> dict[str, str]:
         return {**super().keys(), "authProvider.sasl": PROVIDER}
 
     def properties(self) -> dict[str, str]:
-        file = self.folder / "jaas.conf"
-        file.write_text(JAAS)
-        return {**super().properties(), "java.security.auth.login.config": str(file)}
+        return {**super().properties(), "java.security.auth.login.config": self.write_users()}
 
 
-class SaslApache39(ApacheServer39):
-    """The same of 3.9, whose clients and servers have no MD5 unless they are told to."""
-
-    def keys(self) -> dict[str, str]:
-        return {**super().keys(), "authProvider.sasl": PROVIDER, "fips-mode": "false"}
-
-    def properties(self) -> dict[str, str]:
-        file = self.folder / "jaas.conf"
-        file.write_text(JAAS)
-        return {**super().properties(), "java.security.auth.login.config": str(file)}
+class SaslApache39(SaslApache, ApacheServer39):
+    """The same of 3.9."""
 
 
-class SaslPaddock(PaddockServer):
+class SaslPaddock(SaslServer, PaddockServer):
     """A Paddock that knows these users."""
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
-        file = self.folder / "jaas.conf"
-        file.write_text(JAAS)
-        file.chmod(0o600)
         command, environment = super().prepare()
-        return [*command, "--jaas-file", str(file)], environment
+        return [*command, "--jaas-file", self.write_users()], environment
 
 
-SASL_SERVERS: Final[dict[str, type[Server]]] = {
+SASL_SERVERS: Final[dict[str, type[SaslServer]]] = {
     "paddock": SaslPaddock,
     "apache": SaslApache,
     "apache-3.9": SaslApache39,

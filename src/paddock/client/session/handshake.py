@@ -1,8 +1,7 @@
 """The handshake of a session: the first frame each way, and authentication by SASL.
 
-SASL has two mechanisms here. With DIGEST-MD5 (the package `pure-sasl`, the extra `sasl`) the
-password is not sent, and the server proves that it knows it, too; `paddock.client.session.kerberos`
-is the other one. Later requests are neither signed nor encrypted: use TLS.
+SASL has two mechanisms, `paddock.client.session.digest_md5` and `paddock.client.session.kerberos`.
+Later requests are neither signed nor encrypted: use TLS.
 """
 
 from __future__ import annotations
@@ -164,14 +163,6 @@ class SaslCredentials:
                 raise InvalidArgumentError(f"{name}: expected text that is not empty")
 
 
-def check_installed() -> None:
-    """Raise ImportError, saying what to install, if SASL is wanted and cannot be had."""
-    try:
-        import puresasl.client  # noqa: F401
-    except ImportError as error:
-        raise ImportError("SASL needs the package pure-sasl: pip install pure-sasl") from error
-
-
 class SaslConversation(Protocol):
     """The client's side of one conversation, whatever its mechanism."""
 
@@ -192,42 +183,6 @@ class SaslConversation(Protocol):
 
     async def respond(self, challenge: bytes) -> bytes | None:
         """Return what to send next; None if all is proved. Raises AuthenticationError."""
-
-
-class DigestConversation:
-    """The conversation of a user and a password."""
-
-    is_complete: Final = False
-    refusal: Final = "the server did not accept user and password"
-
-    def __init__(self, credentials: SaslCredentials) -> None:
-        from puresasl import QOP
-        from puresasl.client import SASLClient
-
-        self.who = f"SASL as {credentials.user!r}"
-        self._client = SASLClient(
-            credentials.server,
-            credentials.service,
-            mechanism="DIGEST-MD5",
-            username=credentials.user,
-            password=credentials.password,
-            qops=[QOP.AUTH],
-        )
-
-    async def start(self) -> bytes:
-        """Let the server begin."""
-        return b""
-
-    async def respond(self, challenge: bytes) -> bytes | None:
-        try:
-            token: bytes = self._client.process(challenge) or b""
-        except Exception as error:
-            # The package raises what its parser happens to meet.
-            raise _refused(self, f"the server's side of it is not right: {error}") from error
-        if not self._client.complete:
-            return token
-        self._client.dispose()
-        return None
 
 
 async def authenticate(transport: Transport, conversation: SaslConversation) -> None:

@@ -28,13 +28,12 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
+from paddock.client.session.digest_md5 import DigestConversation
 from paddock.client.session.handshake import (
-    DigestConversation,
     SaslConversation,
     SaslCredentials,
     SessionCredentials,
     authenticate,
-    check_installed,
     perform_handshake,
 )
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
@@ -52,6 +51,8 @@ _ATTEMPT_SECONDS_MIN: Final = 0.5
 # How often we can try before the session may be over, at least: one handshake that is not answered
 # must not cost us the session, also if there is only one server.
 _ATTEMPTS_MIN: Final = 3
+# What a client adds to a proof of DIGEST-MD5, so that no two of them are alike.
+_NONCE_BYTES: Final = 16
 # Between two questions for a read-write server: short at first, and at least so many in a session
 # timeout, since the session expires after it.
 _FIRST_PAUSE: Final = 0.1
@@ -83,12 +84,7 @@ class Reconnector:
         tls: ssl.SSLContext | None,
         sasl: SaslCredentials | KerberosCredentials | None,
     ) -> None:
-        self._sasl: SaslCredentials | KerberosLogin | None = None
-        if isinstance(sasl, KerberosCredentials):
-            self._sasl = KerberosLogin(sasl)
-        elif sasl is not None:
-            check_installed()
-            self._sasl = sasl
+        self._sasl = KerberosLogin(sasl) if isinstance(sasl, KerberosCredentials) else sasl
         self._loop = asyncio.get_running_loop()
         self._hosts = hosts
         self._credentials = credentials
@@ -167,7 +163,7 @@ class Reconnector:
         if isinstance(self._sasl, KerberosLogin):
             return self._sasl.start(host.name, transport.peer_address)
         assert self._sasl is not None
-        return DigestConversation(self._sasl)
+        return DigestConversation(self._sasl, self._random.randbytes(_NONCE_BYTES).hex().encode())
 
     async def pause_after(self, *, was_of_use: bool) -> None:
         """Wait as long as we should when a connection is lost."""
