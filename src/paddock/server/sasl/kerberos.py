@@ -94,7 +94,10 @@ class KerberosExchange:
             wanted = layers.read_choice(self._context.unwrap(token).message)
         except layers.LayerError as error:
             raise SaslError(str(error)) from None
-        principal = str(self._context.initiator_name)
+        try:
+            principal = str(self._context.initiator_name)
+        except UnicodeDecodeError:
+            raise SaslError("the principal is not UTF-8") from None
         try:
             identity = self._names.identity(principal)
         except NameRefusedError as error:
