@@ -19,6 +19,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import make_acl
 
 from paddock.server.sasl.local_names import LocalNames, NameRefusedError
+from tests.conformance.conftest import ONE_SERVER_EACH
 from tests.conformance.differences import KERBEROS_AS_SOMEBODY_ELSE, KERBEROS_OF_ANOTHER_REALM
 from tests.support import requests as rq
 from tests.support import wire, zkcli
@@ -30,6 +31,7 @@ from tests.support.kerberos import (
     Initiator,
     Kdc,
     KerberosApache,
+    KerberosApache39,
     KerberosPaddock,
     within,
 )
@@ -39,6 +41,11 @@ from tests.support.server import Server
 pytestmark = pytest.mark.judge
 
 DEADLINE_S: Final = 60.0
+SERVERS: Final[dict[str, Callable[..., Server]]] = {
+    "paddock": KerberosPaddock,
+    "apache": KerberosApache,
+    "apache-3.9": KerberosApache39,
+}
 ALICE: Final = f"alice@{REALM}"
 SETTINGS: Final = {
     "security.auth_to_local": "RULE:[2:$1;$2](^team;.*$)s/;.*$/-crew/ DEFAULT",
@@ -84,14 +91,11 @@ def kdc() -> Iterator[Kdc]:
 
 @contextlib.contextmanager
 def running(name: str, kdc: Kdc, settings: dict[str, str] | None = None) -> Iterator[Server]:
-    kind = KerberosApache if name == "apache" else KerberosPaddock
-    with skipped_where_missing(), kind(kdc, settings) as server:
+    with skipped_where_missing(), SERVERS[name](kdc, settings) as server:
         yield server
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("apache", marks=pytest.mark.foreign), "paddock"]
-)
+@pytest.fixture(scope="module", params=ONE_SERVER_EACH)
 def kerberized(request: pytest.FixtureRequest, kdc: Kdc) -> Iterator[Server]:
     with running(request.param, kdc) as server:
         yield server

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.apache import ApacheServer
+from tests.support.apache39 import ApacheServer39
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import (
     PROBE_DEADLINE_S,
@@ -242,6 +243,10 @@ class KerberosApache(ApacheServer):
         file.write_text(_SERVER_JAAS.format(keytab=self._kdc.keytab(SERVICE), service=SERVICE))
         jaas = {"java.security.auth.login.config": str(file)}
         return {**super().properties(), **self._kdc.java(), **jaas}
+
+
+class KerberosApache39(KerberosApache, ApacheServer39):
+    """An Apache ZooKeeper 3.9 with this key."""
 
 
 class KerberosPaddock(PaddockServer):
