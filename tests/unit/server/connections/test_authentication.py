@@ -182,6 +182,31 @@ def test_what_cannot_be_decoded_closes(body: bytes) -> None:
     run(scenario)
 
 
+def test_a_token_before_the_handshake_closes() -> None:
+    async def scenario() -> None:
+        made = harness()
+        client = FakeClient(made)
+        client.receive(encoded(1, rq.sasl(b"")))
+        await made.settle()
+        assert client.replies() == []
+        assert not client.transport.is_open
+
+    run(scenario)
+
+
+def test_a_token_that_comes_with_the_handshake_waits_for_the_session() -> None:
+    async def scenario() -> None:
+        made = harness()
+        client = FakeClient(made)
+        client.send_handshake()
+        client.receive(encoded(1, rq.sasl(b"")))
+        assert client.transport.frames() == []
+        await made.settle()
+        assert len(client.transport.frames()) == 2
+
+    run(scenario)
+
+
 def test_without_an_offer_every_token_is_answered_with_none() -> None:
     async def scenario() -> None:
         client = await Harness().client()
@@ -275,6 +300,26 @@ def test_a_step_in_a_thread_lifts_the_policy_for_what_was_held() -> None:
             await let_go(script, client).wait()
             answered += [(xid, error) for xid, error, _ in client.replies()]
         assert answered == [(1, OK), (2, OK), (3, OK)]
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    offer.close()
+
+
+def test_a_session_whose_end_is_proposed_during_a_step_goes_on_if_it_lives() -> None:
+    script, offer = in_threads()
+
+    async def main() -> None:
+        made = harness(offer)
+        client = await made.client()
+        client.send(rq.sasl(b"done"), rq.exists("/"))
+        client.handler.suspend()
+        await let_go(script, client).wait()
+        await made.settle()
+        # The token is answered, and what is behind it is held as everything is.
+        assert [xid for xid, _, _ in client.replies()] == [1]
+        client.handler.resume()
+        await made.settle()
+        assert [xid for xid, _, _ in client.replies()] == [2]
 
     asyncio.run(asyncio.wait_for(main(), 30))
     offer.close()
