@@ -82,4 +82,4 @@ def test_a_file_that_everybody_can_read_is_warned_of(
     assert caplog.messages == []
     jaas.chmod(0o644)
     make_offer(ServerConfig(jaas_file=jaas), bytes)
-    assert caplog.messages == [f"{jaas} holds secrets, and everybody here can read it"]
+    assert caplog.messages == [f"{jaas} holds the secrets of users, and everybody here can read it"]
