@@ -224,7 +224,7 @@ bench-guard: $(VENV)/.dev $(BUILT) ## compare the instructions of the hot paths 
 
 clean: ## remove everything that was made here, but not ./data
 	rm -rf $(VENV) build dist site src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf bench/zkload bench/peers
+	rm -rf bench/limit bench/zkload bench/peers
 	find src tests tools bench -name __pycache__ -type d -exec rm -rf {} +
 
 help: ## list the targets

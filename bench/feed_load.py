@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Final
 
 import paddock
-from bench import zkload
+from bench import programs
 from paddock import Client
 
 ROOT: Final = "/feeds"
@@ -94,7 +94,7 @@ async def backlog(port: int, count: float) -> dict[str, float]:
 
 
 async def live(port: int, seconds: float) -> dict[str, float]:
-    command = [str(zkload.PROGRAM), "-p", str(port), "-c", "10", "-w", "100"]
+    command = [str(programs.ZKLOAD), "-p", str(port), "-c", "10", "-w", "100"]
     async with _client(port) as client:
         since = await _begin(client)
         feed = client.changes("/", since=since)

@@ -1,7 +1,7 @@
 """The goals, least and best, and the results of a run.
 
-Ratios are to Apache ZooKeeper in the same run, or to kazoo. If a goal covers several cells, the
-worst of them decides, and is named.
+Ratios are to Apache ZooKeeper in the same run, or to kazoo; shares are of the limit. If a goal
+covers several cells, the worst of them decides, and is named.
 """
 
 import statistics
@@ -75,6 +75,16 @@ def _each(what: str, must: float, aim: float | None, cells: list[Cell]) -> Goal:
         return min(_ratios(results, cells), key=_by_value, default=None)
 
     return Goal(what, must, aim, "×", got, cells=tuple(cells))
+
+
+def _share(what: str, must: float, aim: float, cell: Cell) -> Goal:
+    """Return the goal of a share of the limit."""
+
+    def got(results: Results) -> Got | None:
+        share = results.pair(cell, ops_per_s).share
+        return None if share is None else Got(share)
+
+    return Goal(f"{what}, share of the limit", must, aim, "", got)
 
 
 def _median(cells: list[Cell]) -> Callable[[Results], Got | None]:
@@ -174,6 +184,8 @@ GOALS: Final = (
     _each("get, w1, c1", 2.2, 3, [Cell("get", 1, 1)]),
     _each("get, w1, c10", 1.7, 2.5, [Cell("get", 10, 1)]),
     _each("get, w1, c50", 1.3, 2, [Cell("get", 50, 1)]),
+    _share("get c10 w100", 0.5, 0.7, Cell("get", 10, 100)),
+    *(_share(f"get c{count} w1", 0.9, 0.95, Cell("get", count, 1)) for count in CONNECTIONS),
     _each("set, durable, w100", 5, 10, _cells(["set"], 100)),
     _each("create, durable, w100", 2, 4, _cells(["create"], 100)),
     _each("ephemeral create and delete, w100", 2.5, 8, _cells(["eph"], 100)),

@@ -43,6 +43,10 @@ from paddock.protocol.requests import (
 CROWD: Final = 100
 # Rounds before the count: the interpreter specialises its code first.
 WARM_UP_ROUNDS: Final = 3
+# CPython's allocator: the size of a pool, the steps of the sizes, and the largest one.
+POOL_BYTES: Final = 16 << 10
+SIZE_STEP: Final = 16
+SMALL_BYTES: Final = 512
 
 
 class Path:
@@ -254,14 +258,30 @@ def mark() -> None:
     os.getsid(0)
 
 
+def half_full_pools() -> list[object]:
+    """Return objects that leave room between them, as long as they live.
+
+    Small objects of a size share pools. Where one that comes and goes is the last of its pool, or
+    the first of a new one, each time costs a hundred instructions more. Whether that is so depends
+    on all earlier allocations. So for each size there is a pool that is neither full nor empty.
+    """
+    kept: list[object] = [object() for _ in range(2 * POOL_BYTES // SIZE_STEP)][::2]
+    kept += [1 << 40 | number for number in range(2 * POOL_BYTES // (2 * SIZE_STEP))][::2]
+    for size in range(3 * SIZE_STEP, SMALL_BYTES + 1, SIZE_STEP):
+        kept += [bytes(size - sys.getsizeof(b"")) for _ in range(2 * POOL_BYTES // size)][::2]
+    return kept
+
+
 async def take(make: Callable[[int], Awaitable[Path]], rounds: int) -> int:
     """Run one path, and return the number of its operations between the two marks."""
     path = await make(WARM_UP_ROUNDS + rounds)
     await path.take(WARM_UP_ROUNDS)
     path.check(WARM_UP_ROUNDS)
+    kept = half_full_pools()
     mark()
     await path.take(rounds)
     mark()
+    del kept
     path.check(rounds)
     await path.close()
     return rounds * CROWD

@@ -1,12 +1,15 @@
 """The servers at work: their start, every cell of the matrix, and watches.
 
+Beside Paddock and Apache ZooKeeper there is a third one in each cell: the least that the work takes
+(`limit.c`). Paddock's share of that says what is left to gain.
+
 Every round has new servers. The address at which a program is loaded affects its speed as long as
 it runs: ten starts of one build differed by a fifth.
 """
 
 from typing import Final
 
-from bench import zkload
+from bench import programs, zkload
 from bench.results import Figure
 from bench.servers import Server, running
 from bench.stage import Stage
@@ -41,14 +44,16 @@ def measure(stage: Stage) -> None:
     for number in range(stage.chosen.rounds):
         print(f"round {number + 1} of {stage.chosen.rounds}", flush=True)
         both = stage.new_servers(f"matrix-{number}")
-        with running(*both.values()):
+        limit = programs.limit(stage.folder / f"matrix-{number}" / "limit")
+        all_three = {**both, "limit": limit}
+        with running(*all_three.values()):
             warm(stage, both)
-            for server in both.values():
+            for server in all_three.values():
                 # Create the nodes for spread keys in advance.
                 for op in ("get", "kids"):
                     zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
             for cell in cells(stage.chosen.ops):
-                stage.measure_round(number, cell, both, stage.results.loads)
+                stage.measure_round(number, cell, all_three, stage.results.loads)
                 stage.show(cell, stage.results.loads)
             for name, server in stage.alternating(both, number):
                 events = 5 if stage.chosen.quick else 20

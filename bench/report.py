@@ -101,14 +101,16 @@ def _matrices(results: Results) -> Iterable[str]:
     return [
         "## Throughput: Paddock / Apache ZooKeeper (more is better)",
         _matrix(results, ops_per_s, lambda pair: _number(pair.ratio, "×")),
-        "## Operations a second: Paddock, Apache ZooKeeper",
-        _matrix(results, ops_per_s, _both_compact),
+        "## Throughput: Paddock's share of the limit (more is better)",
+        _matrix(results, ops_per_s, lambda pair: _number(pair.share)),
+        "## Operations a second: Paddock, Apache ZooKeeper, the limit",
+        _matrix(results, ops_per_s, _all_compact),
         "## p50 in µs: Paddock, Apache ZooKeeper (their ratio, less is better)",
         _matrix(results, p50_us, _both_and_ratio),
         "## p99 in µs: Paddock, Apache ZooKeeper (their ratio, less is better)",
         _matrix(results, p99_us, _both_and_ratio),
-        "## The server's CPU for one operation in µs: Paddock, Apache ZooKeeper",
-        _matrix(results, cpu_us_per_op, _both_numbers),
+        "## The server's CPU for one operation in µs: Paddock, Apache ZooKeeper, the limit",
+        _matrix(results, cpu_us_per_op, _all_numbers),
     ]
 
 
@@ -248,8 +250,12 @@ def _both_and_ratio(pair: Pair) -> str:
     return f"{_both_compact(pair)} ({_number(pair.ratio, '×')})"
 
 
-def _both_numbers(pair: Pair) -> str:
-    return f"{_number(pair.paddock)}, {_number(pair.apache)}"
+def _all_compact(pair: Pair) -> str:
+    return ", ".join(map(_compact, (pair.paddock, pair.apache, pair.limit)))
+
+
+def _all_numbers(pair: Pair) -> str:
+    return ", ".join(map(_number, (pair.paddock, pair.apache, pair.limit)))
 
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> str:

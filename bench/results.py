@@ -57,16 +57,27 @@ class Figure(StrEnum):
 
 @dataclass(slots=True)
 class Pair:
-    """A figure of both servers, as the median over the rounds; None if it is missing."""
+    """A figure of both servers, as the median over the rounds; None if it is missing.
+
+    The limit is that of `limit.c`, which does the least that the same work takes.
+    """
 
     paddock: float | None
     apache: float | None
+    limit: float | None = None
 
     @property
     def ratio(self) -> float | None:
         if not self.paddock or not self.apache:
             return None
         return self.paddock / self.apache
+
+    @property
+    def share(self) -> float | None:
+        """Paddock's share of the limit."""
+        if not self.paddock or not self.limit:
+            return None
+        return self.paddock / self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +159,7 @@ def pair_of(loads: Loads, cell: Cell, figure: Callable[[Load], float]) -> Pair:
     return Pair(
         *(
             statistics.median(map(figure, runs[name])) if runs.get(name) else None
-            for name in ("paddock", "apache")
+            for name in ("paddock", "apache", "limit")
         )
     )
 
@@ -158,6 +169,7 @@ def _loads_as_json(loads: Loads) -> list[dict[str, object]]:
         {
             **asdict(cell),
             "ratio": pair_of(loads, cell, ops_per_s).ratio,
+            "share": pair_of(loads, cell, ops_per_s).share,
             "p99_ratio": pair_of(loads, cell, p99_us).ratio,
             **{name: [asdict(run) for run in runs] for name, runs in by_server.items()},
         }

@@ -29,10 +29,10 @@ from bench import (
     history,
     matrix,
     plot,
+    programs,
     servers,
     sessions,
     size,
-    zkload,
 )
 from bench.report import as_markdown
 from bench.results import Results
@@ -121,7 +121,7 @@ def _save(results: Results, base: Path) -> Path:
 def _run(chosen: argparse.Namespace, results: Results, folder: Path, base: Path) -> None:
     if servers.file_system_of(folder) in IN_MEMORY:
         raise BenchError(f"{chosen.folder} is in memory: name a real disk with --folder")
-    zkload.build()
+    programs.build()
     stage = Stage(chosen, folder, results)
     for name, measure in PARTS.items():
         if name not in chosen.only:

@@ -57,6 +57,8 @@ class Stage:
         """Print the results of a cell so far."""
         pair = pair_of(loads, cell, ops_per_s)
         ratio = "" if pair.ratio is None else f"{pair.ratio:.2f}×"
+        if pair.share is not None:
+            ratio += f"  {pair.share:.2f} of the limit"
         figures = "  ".join(
             f"{name} {value:>9,.0f} ops/s" for name, value in _of_both(pair) if value is not None
         )
@@ -83,4 +85,4 @@ class Stage:
 
 
 def _of_both(pair: Pair) -> list[tuple[str, float | None]]:
-    return [("Paddock", pair.paddock), ("Apache", pair.apache)]
+    return [("Paddock", pair.paddock), ("Apache", pair.apache), ("limit", pair.limit)]

@@ -5,13 +5,10 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+from bench.programs import ZKLOAD
 from bench.servers import BenchError, Server
-
-HERE: Final = Path(__file__).parent
-PROGRAM: Final = HERE / "zkload"
 
 _LOAD: Final = re.compile(
     r"\w+\s+c=\d+\s+w=\d+\s+(?P<ops_per_s>\d+) ops/s\s+p50\s+(?P<p50_us>\d+) us\s+"
@@ -63,19 +60,6 @@ class Load:
     p50_us: float
     p99_us: float
     cpu_us_per_op: float
-
-
-def build() -> None:
-    """Compile zkload if its source is newer than the program."""
-    source = HERE / "zkload.c"
-    if PROGRAM.exists() and PROGRAM.stat().st_mtime >= source.stat().st_mtime:
-        return
-    try:
-        subprocess.run(["gcc", "-O2", "-o", PROGRAM, source], check=True)
-    except FileNotFoundError:
-        raise BenchError("gcc is not installed (Debian: apt-get install gcc)") from None
-    except subprocess.CalledProcessError:
-        raise BenchError("zkload.c does not compile") from None
 
 
 def load(server: Server, cell: Cell, seconds: float, warmup_s: float) -> Load:
@@ -140,7 +124,7 @@ def loading(server: Server, cell: Cell) -> Iterator[None]:
     # Its nodes are created beforehand.
     load(server, cell, 0.1, 0)
     options = ["-c", str(cell.connections), "-w", str(cell.window), "-k", str(cell.keys)]
-    command = [str(PROGRAM), "-p", str(server.port), *options, "-t", "3600", cell.op]
+    command = [str(ZKLOAD), "-p", str(server.port), *options, "-t", "3600", cell.op]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         yield
@@ -166,7 +150,7 @@ def create_nodes(server: Server, count: int) -> None:
 
 
 def _run(server: Server, options: list[str], expected_s: float) -> str:
-    command = [str(PROGRAM), "-p", str(server.port), "-P", str(server.pid), *options]
+    command = [str(ZKLOAD), "-p", str(server.port), "-P", str(server.pid), *options]
     try:
         # On an exception, also Ctrl-C, `run` kills the process that it has started.
         result = subprocess.run(

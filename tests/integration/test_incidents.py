@@ -118,7 +118,7 @@ def test_a_lock_that_a_second_client_has_deleted(tmp_path: Path) -> None:
     assert change["session"] == f"0x{culprit:x}"
 
 
-def test_a_session_of_which_nothing_is_known(tmp_path: Path) -> None:
+def test_what_the_history_does_not_know(tmp_path: Path) -> None:
     data = tmp_path / "data"
 
     async def main() -> None:
@@ -128,5 +128,6 @@ def test_a_session_of_which_nothing_is_known(tmp_path: Path) -> None:
     asyncio.run(main())
     done = ended_here("explain", "session", "0x123", "--data", str(data))
     assert (done.status, done.errors) == (1, "paddock: session 0x123: is not in the history\n")
-    done = ended_here("explain", "node", "/none", "--data", str(data))
-    assert (done.status, done.errors) == (1, "paddock: /none: is not in the history\n")
+    for what in ("node", "lock"):
+        done = ended_here("explain", what, "/none", "--data", str(data))
+        assert (done.status, done.errors) == (1, "paddock: /none: is not in the history\n")

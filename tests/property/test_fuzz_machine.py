@@ -22,6 +22,7 @@ from paddock.state.entry import (
     Entry,
 )
 from paddock.state.machine import StateMachine, session_body
+from paddock.state.operation_counts import OperationCounts
 from paddock.state.queries import Queries
 from paddock.state.quota import Fault
 from paddock.state.watcher import Watcher
@@ -110,12 +111,13 @@ def test_any_query_is_answered_and_changes_nothing(
     history: list[tuple[int, bytes]], asked: list[tuple[int, bytes]]
 ) -> None:
     machine, watches = begun(), Watches(100, 1000)
-    answerer, listener = Queries(machine, watches), _Listener()
+    answerer, listener = Queries(machine, watches, OperationCounts()), _Listener()
+    listener.session = SESSION
     for request in history:
         machine.apply(_entry(request, SESSION, 1, EXTENDED_TYPES))
     state = dump(machine)
     for operation, body in asked:
-        error, answer = answerer.answer(operation, body, listener, _WHO, SESSION)
+        error, answer = answerer.answer(operation, body, listener, _WHO)
         assert error <= 0
         assert error == OK or answer == b""
     assert dump(machine) == state

@@ -14,12 +14,13 @@ batch is counted at once wherever possible. The rules:
 from __future__ import annotations
 
 from bisect import bisect_left
+from math import inf
 from typing import Final, NamedTuple
 
 from librt.strings import read_i32_be
-from mypy_extensions import i32, i64
+from mypy_extensions import i64
 
-from paddock.protocol import opcodes
+from paddock.state.operation_counts import OperationCounts
 
 # The last operation of a connection that has not had any.
 NO_OPERATION: Final = -1000
@@ -33,9 +34,6 @@ SIZES: Final[list[float]] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.
 
 # How many requests are received, at least, between two that are measured.
 SAMPLE_EVERY: Final = 64
-
-# The numbers of all operations differ in these bits.
-OPERATION_BITS: Final = 0x7FF
 
 
 class Summary:
@@ -61,13 +59,21 @@ class Summary:
 
 
 class Histogram(Summary):
-    """A summary that also counts how many numbers are in each bucket."""
+    """A summary that also counts how many numbers are in each bucket.
 
-    def __init__(self, bounds: list[float]) -> None:
+    Most numbers are in the bucket of the one before. So these are counted apart, until one is not.
+    """
+
+    def __init__(self, bounds: list[float], buckets: list[int] | None = None) -> None:
         super().__init__()
         # The upper bounds, in order; above the last one there is one bucket more.
         self.bounds = bounds
-        self.buckets = [0] * (len(bounds) + 1)
+        self._buckets = [0] * (len(bounds) + 1) if buckets is None else buckets
+        # The bucket of the last number: where it begins and ends, and what is not in it yet.
+        self._bucket = 0
+        self._above = 0.0
+        self._up_to = 0.0
+        self._more: i64 = 0
 
     def add(self, number: float, times: int = 1) -> None:
         # As above: a call of that would take longer than all of this.
@@ -77,56 +83,25 @@ class Histogram(Summary):
             self.max = number
         self.count += times
         self.total += number * times
-        self.buckets[bisect_left(self.bounds, number)] += times
-
-
-class OperationCounts:
-    """How many requests of each operation were begun.
-
-    The frequent ones have a field each: to count them must cost next to nothing.
-    """
-
-    def __init__(self) -> None:
-        self.get_data: i64 = 0
-        self.exists: i64 = 0
-        self.get_children: i64 = 0
-        self.get_children2: i64 = 0
-        # Of all others, by their numbers.
-        self.others = [0] * (OPERATION_BITS + 1)
-
-    def take_back(self, operation: i32) -> None:
-        """Do not count a request: it is begun again later, or unknown."""
-        if operation == opcodes.GET_DATA:
-            self.get_data -= 1
-        elif operation == opcodes.EXISTS:
-            self.exists -= 1
-        elif operation == opcodes.GET_CHILDREN:
-            self.get_children -= 1
-        elif operation == opcodes.GET_CHILDREN2:
-            self.get_children2 -= 1
+        if self._above < number <= self._up_to:
+            self._more += times
         else:
-            self.others[operation & OPERATION_BITS] -= 1
+            self._change_bucket(number, times)
 
-    def queries(self) -> int:
-        """Return the number of the frequent ones, all of which are queries."""
-        return self.get_data + self.exists + self.get_children + self.get_children2
+    def buckets(self) -> list[int]:
+        """Return how many numbers are in each bucket."""
+        self._buckets[self._bucket] += self._more
+        self._more = 0
+        return list(self._buckets)
 
-    def of(self, operation: i32) -> int:
-        """Return the number of requests of an operation, which must be a known one."""
-        if operation == opcodes.GET_DATA:
-            return self.get_data
-        if operation == opcodes.EXISTS:
-            return self.exists
-        if operation == opcodes.GET_CHILDREN:
-            return self.get_children
-        if operation == opcodes.GET_CHILDREN2:
-            return self.get_children2
-        return self.others[operation & OPERATION_BITS]
-
-    def reset(self) -> None:
-        """Begin to count anew."""
-        self.get_data = self.exists = self.get_children = self.get_children2 = 0
-        self.others = [0] * (OPERATION_BITS + 1)
+    def _change_bucket(self, number: float, times: int) -> None:
+        self._buckets[self._bucket] += self._more
+        bounds = self.bounds
+        bucket = bisect_left(bounds, number)
+        self._bucket = bucket
+        self._above = bounds[bucket - 1] if bucket else -inf
+        self._up_to = bounds[bucket] if bucket < len(bounds) else inf
+        self._more = times
 
 
 class Statistics:

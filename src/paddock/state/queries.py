@@ -37,6 +37,7 @@ from paddock.state.access import Identities
 from paddock.state.entry import Refused
 from paddock.state.machine import StateMachine
 from paddock.state.node import Node, data_length
+from paddock.state.operation_counts import OperationCounts
 from paddock.state.watch_setting import WatchSetting
 from paddock.state.watcher import ALL_MODES, ONE_SHOT, PERSISTENT, RECURSIVE, Watcher
 from paddock.state.watches import Watches, WatchTable
@@ -67,9 +68,12 @@ _RECURSIVE: Final = 5
 class Queries:
     """Answers queries on a state, for watchers of one server."""
 
-    def __init__(self, machine: StateMachine, watches: Watches) -> None:
+    def __init__(self, machine: StateMachine, watches: Watches, counts: OperationCounts) -> None:
         self.machine = machine
         self.watches = watches
+        self._counts = counts
+        # Reads the usual requests, one after the other: a new one for each takes longer.
+        self._reader = Reader(b"")
         # A part of the last answer that is large and was not copied: it is to be sent behind the
         # first `large_at` bytes of the answer. The caller takes it away.
         self.large: bytes | None = None
@@ -81,7 +85,6 @@ class Queries:
         data: bytes,
         watcher: Watcher,
         identities: Identities,
-        session: int,
         start: i64 = 0,
     ) -> tuple[int, bytes]:
         """Answer a query with a result code and the body of the reply.
@@ -89,25 +92,33 @@ class Queries:
         The request begins at `start` of `data`: the usual ones are read where they are, not copied.
         `identities` are those that the watcher had when it asked; it may have more by now.
         """
+        reader = self._reader
+        reader.data = data
+        reader.position = start
         try:
             if operation == opcodes.GET_DATA:
-                return OK, self._get_data(Reader(data, start), watcher, identities)
+                self._counts.get_data += 1
+                return OK, self._get_data(reader, watcher, identities)
             if operation == opcodes.EXISTS:
-                return OK, self._exists(Reader(data, start), watcher, identities)
+                self._counts.exists += 1
+                return OK, self._exists(reader, watcher, identities)
             if operation == opcodes.GET_CHILDREN:
-                node = self._get_children(Reader(data, start), watcher, identities)
+                self._counts.get_children += 1
+                node = self._get_children(reader, watcher, identities)
                 return OK, self._list(node, b"")
             if operation == opcodes.GET_CHILDREN2:
-                node = self._get_children(Reader(data, start), watcher, identities)
+                self._counts.get_children2 += 1
+                node = self._get_children(reader, watcher, identities)
                 return OK, self._list(node, self._stat(node))
-            return OK, self._answer_rarer(operation, data[start:], watcher, identities, session)
+            self._counts.add(operation)
+            return OK, self._answer_rarer(operation, data[start:], watcher, identities)
         except Refused as refusal:
             return refusal.code, b""
         except DecodeError:
             return MARSHALLING_ERROR, b""
 
     def _answer_rarer(
-        self, operation: int, body: bytes, watcher: Watcher, identities: Identities, session: int
+        self, operation: int, body: bytes, watcher: Watcher, identities: Identities
     ) -> bytes:
         reader = Reader(body)
         if operation == opcodes.SYNC:
@@ -119,7 +130,7 @@ class Queries:
         if operation == opcodes.MULTI_READ:
             return self._multi_read(body, identities)
         if operation == opcodes.GET_EPHEMERALS:
-            return self._get_ephemerals(PathRequest.read(reader).path, session)
+            return self._get_ephemerals(PathRequest.read(reader).path, watcher.session)
         if operation == opcodes.GET_ALL_CHILDREN_NUMBER:
             return self._count_descendants(reader.string(), identities)
         if operation == opcodes.WHO_AM_I:

@@ -123,7 +123,8 @@ def examine(
 
 def created(tree: Tree, path: bytes, data: bytes | None, rules: int) -> None:
     """Count a node that was created; start counting, if it is a statistics node."""
-    governed = governed_by(STATISTICS, path)
+    # Most are neither: a call for each of them is saved.
+    governed = governed_by(STATISTICS, path) if path.endswith(STATISTICS) else None
     if governed is not None:
         tree.set_silently(path, tree.nodes[path], statistics_text(*tree.subtree(governed)))
     if tree.quotas.size:

@@ -21,6 +21,8 @@ class Watcher:
 
     def __init__(self) -> None:
         self.identities: Identities = NOBODY
+        # The client's session; 0 if there is none, or none yet.
+        self.session = 0
         # What it watches, by modes and tables.
         self.watch_count = 0
         self.watch_bytes = 0

@@ -64,10 +64,11 @@ class FanOut:
         self.watchers: i64 = 0
         self.least: i64 = 0
         self.most: i64 = 0
-        # How many events had up to 2**n watchers, and more than half as many.
-        self.by_power = [0] * _POWERS
+        # How many had up to 2**n watchers, and more than half as many; but none with one watcher,
+        # which is the usual case: to count in a list is slower, each number in it is an object.
+        self._by_power = [0] * _POWERS
 
-    def note(self, watchers: int) -> None:
+    def note(self, watchers: i64) -> None:
         """Count an event with so many watchers, which are at least one."""
         if watchers < self.least or not self.events:
             self.least = watchers
@@ -75,13 +76,18 @@ class FanOut:
             self.most = watchers
         self.events += 1
         self.watchers += watchers
-        self.by_power[min((watchers - 1).bit_length(), _POWERS - 1)] += 1
+        if watchers > 1:
+            self._by_power[min(int(watchers - 1).bit_length(), _POWERS - 1)] += 1
+
+    def buckets(self) -> list[int]:
+        """Return how many events had up to 2**n watchers and more than half as many, by n."""
+        return [self.events - sum(self._by_power), *self._by_power[1:]]
 
 
 class WatchTable:
     """One of the two tables."""
 
-    def __init__(self, fan_outs: dict[int, FanOut]) -> None:
+    def __init__(self, fan_outs: list[FanOut]) -> None:
         # By kind of event; both tables count together.
         self._fan_outs = fan_outs
         # Who watches a path, in which modes.
@@ -330,8 +336,8 @@ class Watches:
     """All watches of this server, with limits for one watcher and for all."""
 
     def __init__(self, count_max: int = 0, bytes_max: int = 0, total_max: int = 0) -> None:
-        self.fan_outs: dict[int, FanOut] = {}
-        self.reset()
+        # By the kind of the event.
+        self.fan_outs = [FanOut() for _ in range(max(_KINDS) + 1)]
         self.data = WatchTable(self.fan_outs)
         self.child = WatchTable(self.fan_outs)
         # 0 is no limit.
@@ -343,8 +349,7 @@ class Watches:
 
     def reset(self) -> None:
         """Begin to count the watchers of events anew."""
-        for kind in _KINDS:
-            self.fan_outs[kind] = FanOut()
+        self.fan_outs[:] = [FanOut() for _ in self.fan_outs]
 
     def has_room(self, watcher: Watcher, count: int, size: int) -> bool:
         """Return whether a watcher may have `count` more watches, of `size` bytes together."""

@@ -42,6 +42,16 @@ def test_the_worst_of_the_cells_decides_and_is_named() -> None:
     assert _goal("get, exists, w100").verdict(got) == "falls short"
 
 
+def test_a_share_of_the_limit_is_a_goal_of_its_own() -> None:
+    loads = {Cell("get", 10, 100): {**_ratio(40), "limit": [Load(100_000, 1, 1, 1)]}}
+    results = Results(about={}, loads=loads)
+    got = _got("get c10 w100, share of the limit", results)
+    assert got == Got(0.4)
+    assert _goal("get c10 w100, share of the limit").verdict(got) == "falls short"
+    assert _got("get c10 w1, share of the limit", results) is None
+    assert "| get | 40.0k, 1.0k, 100.0k |" in as_markdown(results)
+
+
 def test_hot_and_spread_cells_have_goals_of_their_own() -> None:
     loads = {Cell("get", 1, 100, SPREAD_KEYS): _ratio(8)}
     results = Results(about={}, loads=loads)

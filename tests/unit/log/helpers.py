@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from paddock.log.file.disk import Disk
@@ -29,6 +29,9 @@ class FailingDisk(Disk):
             super().write(file, data[: len(data) // 2], offset)
         self._may_fail("write")
         super().write(file, data, offset)
+
+    def write_parts(self, file: int, parts: Sequence[bytes], offset: int) -> None:
+        self.write(file, b"".join(parts), offset)
 
     def read(self, file: int, size: int, offset: int) -> bytes:
         self._may_fail("read")

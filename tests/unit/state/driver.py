@@ -40,6 +40,7 @@ from paddock.state.machine import (
     reap_body,
     session_body,
 )
+from paddock.state.operation_counts import OperationCounts
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -145,7 +146,7 @@ class Connection(Watcher):
         )
 
     def ask(self, operation: int, body: bytes) -> tuple[int, bytes]:
-        return self.world.queries.answer(operation, body, self, self.identities, self.session)
+        return self.world.queries.answer(operation, body, self, self.identities)
 
     def create(
         self,
@@ -211,7 +212,7 @@ class World:
     def __init__(self, machine: StateMachine | None = None) -> None:
         self.machine = StateMachine() if machine is None else machine
         self.watches = Watches()
-        self.queries = Queries(self.machine, self.watches)
+        self.queries = Queries(self.machine, self.watches, OperationCounts())
         self.time_ms = 1000
         self.flags = EXTENDED_TYPES
         self.rules = RULES

@@ -189,9 +189,9 @@ def test_a_query_is_read_where_it_begins(world: World, operation: int) -> None:
     answer = client.ask(operation, body)
     assert answer[0] == OK
     ask, header = world.queries.answer, b"/none123"
-    assert ask(operation, header + body, client, client.identities, client.session, 8) == answer
+    assert ask(operation, header + body, client, client.identities, 8) == answer
     # What is cut off there is cut off, whatever stands before it.
-    cut = ask(operation, header + body[:4], client, client.identities, client.session, 8)
+    cut = ask(operation, header + body[:4], client, client.identities, 8)
     assert cut == (MARSHALLING_ERROR, b"")
 
 
@@ -202,8 +202,8 @@ def test_a_query_is_answered_for_who_asked_then(world: World) -> None:
     client.create(b"/secret", acls=[ACL(ALL, BOB)])
     body = encode(WatchedRequest(b"/secret", False))
     answer = world.queries.answer
-    assert answer(opcodes.GET_DATA, body, client, before, client.session) == (NO_AUTH, b"")
-    assert answer(opcodes.GET_DATA, body, client, client.identities, client.session)[0] == OK
+    assert answer(opcodes.GET_DATA, body, client, before) == (NO_AUTH, b"")
+    assert answer(opcodes.GET_DATA, body, client, client.identities)[0] == OK
 
 
 def test_a_multi_read_has_a_result_for_each_and_sets_no_watch(world: World) -> None:

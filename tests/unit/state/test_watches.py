@@ -536,11 +536,14 @@ def test_the_watchers_of_each_kind_of_event_are_counted(world: World, writer: Co
     changed, children = fan_outs[NODE_DATA_CHANGED], fan_outs[NODE_CHILDREN_CHANGED]
     assert (changed.events, changed.watchers, changed.least, changed.most) == (2, 6, 1, 5)
     # One event with one watcher, and one with five to eight.
-    assert changed.by_power[:5] == [1, 0, 0, 1, 0]
+    assert changed.buckets()[:5] == [1, 0, 0, 1, 0]
     assert (children.events, children.watchers) == (1, 2)
     assert fan_outs[NODE_DELETED].events == 0
     world.watches.reset()
-    assert (fan_outs[NODE_DATA_CHANGED].events, sum(fan_outs[NODE_DATA_CHANGED].by_power)) == (0, 0)
+    assert (fan_outs[NODE_DATA_CHANGED].events, sum(fan_outs[NODE_DATA_CHANGED].buckets())) == (
+        0,
+        0,
+    )
     world.open().get(b"/a", watch=True)
     writer.set(b"/a", b"4")
     assert fan_outs[NODE_DATA_CHANGED].events == 1

@@ -71,7 +71,10 @@ def lock(place: Place, path: str, at: Moment, as_json: bool) -> None:
     """
     with one_line():
         source = place.open()
-        _print(tell_lock(source.begin(BEGINNING), path, at), source, as_json)
+        story = tell_lock(source.begin(BEGINNING), path, at)
+        if not story.is_known:
+            raise CannotBeDone(f"{path}: is not in the history")
+        _print(story, source, as_json)
 
 
 @explain.command()

@@ -51,6 +51,8 @@ class LockStory:
     """What is known of one lock, up to a moment."""
 
     path: str
+    # Whether there was such a node at any time.
+    is_known: bool = False
     # In the order of their coming; those that are there at the end are in the line.
     contenders: list[Contender] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -100,6 +102,7 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
     story = LockStory(path)
     there: dict[bytes, Contender] = {}
     base = b"" if path == "/" else path.encode()
+    story.is_known = base in past.nodes
     # Those that are there already; since when is not known here.
     for node_path, node in past.nodes.items():
         number = _number(base, node_path)
@@ -109,6 +112,7 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
         if isinstance(one, Gap):
             story.gaps.append(one)
             continue
+        story.is_known = True
         number = _number(base, one.path)
         if number is None:
             continue

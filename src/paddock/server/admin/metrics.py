@@ -293,8 +293,8 @@ def _rows(name: str, summary: Summary) -> dict[str, str | int | float]:
 
 def _histogram(fan_out: FanOut) -> Histogram:
     """Return how many watchers events had as a histogram."""
-    made = Histogram([float(1 << power) for power in range(len(fan_out.by_power) - 1)])
-    made.buckets = fan_out.by_power
+    buckets = fan_out.buckets()
+    made = Histogram([float(1 << power) for power in range(len(buckets) - 1)], buckets)
     made.count, made.total = fan_out.events, float(fan_out.watchers)
     made.min, made.max = float(fan_out.least), float(fan_out.most)
     return made

@@ -132,7 +132,7 @@ class Exposition(Collector):
         family = SummaryMetricFamily(name, "" if text is None else text.text)
         if source is not None:
             window = self._windows.setdefault(name, _Window())
-            recent = window.move(source.buckets, self._metrics.now())
+            recent = window.move(source.buckets(), self._metrics.now())
             for quantile in _QUANTILES:
                 found = quantile_of(quantile, source.bounds, recent)
                 family.add_sample(name, {"quantile": str(quantile)}, found)
@@ -191,7 +191,7 @@ def _buckets(source: Histogram, unit: float) -> tuple[list[tuple[str, float]], f
     """Return the buckets of a histogram as Prometheus has them, each with those before it."""
     # Rounded: 25 times 0.001 would have many digits.
     bounds = [str(round(bound * unit, 9)) for bound in source.bounds]
-    totals = accumulate(source.buckets)
+    totals = accumulate(source.buckets())
     return list(zip([*bounds, "+Inf"], totals, strict=True)), source.total * unit
 
 

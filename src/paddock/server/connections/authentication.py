@@ -20,6 +20,7 @@ from paddock.protocol.requests import AuthPacket, SaslToken
 from paddock.server.config.config import ServerConfig
 from paddock.server.sasl.conversation import Conversation, Offer, Verdict
 from paddock.server.sessions.authentication import Authenticator, with_identities
+from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
 from paddock.state.access import Identities
 
 _NO_TOKEN: Final = b"\xff\xff\xff\xff"
@@ -116,7 +117,7 @@ class Authentication:
 
 
 class ClientCredentials:
-    """What all clients of a server may authenticate by."""
+    """What all clients of a server may authenticate by, and whether they must."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
@@ -124,6 +125,10 @@ class ClientCredentials:
         self.recognise: Callable[[object], tuple[Identity, ...]] = lambda _: ()
         # The mechanisms of SASL, if there are any.
         self.sasl: Offer | None = None
+        # What a client may not do before; None if it need not.
+        self.policy: SessionPolicy | None = None
+        if config.enforce_authentication:
+            self.policy = AuthenticationRequired(config.enforced_schemes)
 
     def authentication(self, address: str, tls: object, has_sasl: bool) -> Authentication:
         """Return the authentication of a new connection."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from paddock.protocol import opcodes, operations
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.admission import (
     Admission,
@@ -23,9 +24,9 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.sessions.lifecycle import SessionLifecycle
-from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
+from paddock.server.sessions.policy import SessionPolicy
 from paddock.state.access import Identities
-from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, NEVER_SASL, SASL
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, NEVER_SASL, SASL, SYNC
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -54,21 +55,24 @@ class Core:
         self.proposer = proposer
         self.machine = machine = replica.machine
         self.watches = replica.watches
-        self.queries = Queries(machine, replica.watches)
+        self.operations = replica.statistics.operations
+        self.queries = Queries(machine, replica.watches, self.operations)
         self.feeds = Feeds(replica)
         self.statistics = replica.statistics
-        self.operations = replica.statistics.operations
         self.wall_clock_ms = wall_clock_ms
         self.random_bytes = random_bytes
         # Long work is done in turns.
         self.turns = Turns(monotonic)
-        self._authentication: SessionPolicy | None = (
-            AuthenticationRequired(config.enforced_schemes)
-            if config.enforce_authentication
-            else None
-        )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
+        # The operations that are answered from memory; and those that go through the log, with the
+        # entries that they become. So does `sync`, if other servers write as well: what they have
+        # written is here when it comes out of the log.
+        self.reads = operations.READS
+        self.proposed: dict[int, int] = {number: number for number in operations.WRITES}
+        if lease is not None:
+            self.reads -= {opcodes.SYNC}
+            self.proposed[opcodes.SYNC] = SYNC
         # What there is to tell of the servers that share the log; None for a server of its own.
         self.cluster: ClusterView | None = None
         # The flags of every entry that this server proposes.
@@ -91,8 +95,6 @@ class Core:
         self.partial_requests = PartialRequests(config.max_request_bytes)
         self.slow_peers = SlowPeers(self.backlog)
         self.backpressure = Backpressure(proposer)
-        # All connections that are served, in the order of coming.
-        self.connections = self.admission.connections
         # Answers a four-letter word, piece by piece; None if it is not one.
         self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
         self.credentials = ClientCredentials(config)
@@ -101,6 +103,11 @@ class Core:
         # Whether read-only sessions are served while it is not open.
         self.is_read_only = False
         self._last_local_id = 0
+
+    @property
+    def connections(self) -> dict[AdmittedConnection, None]:
+        """All connections that are served, in the order of coming."""
+        return self.admission.connections
 
     def forget(self, connection: AdmittedConnection, watcher: Watcher) -> None:
         """Forget a connection that is not served any more, with its watches and feeds."""
@@ -122,7 +129,7 @@ class Core:
 
     def policy_for(self, identities: Identities) -> SessionPolicy | None:
         """Return what a new session may not do; None if it is not restricted."""
-        policy = self._authentication
+        policy = self.credentials.policy
         return None if policy is None or policy.is_lifted(identities) else policy
 
     def local_session_id(self) -> int:

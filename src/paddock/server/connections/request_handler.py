@@ -24,7 +24,6 @@ The stages of a connection, which only go forward:
 from __future__ import annotations
 
 import logging
-from math import inf
 from typing import Final
 
 from librt.strings import read_i32_be
@@ -50,9 +49,9 @@ from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
 from paddock.server.sessions.tracker import Liveness
-from paddock.server.statistics import OPERATION_BITS, SAMPLE_EVERY, Tally
+from paddock.server.statistics import SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
-from paddock.state.entry import SYNC, Entry, Refused
+from paddock.state.entry import Entry, Refused
 from paddock.state.machine import Outcome
 from paddock.state.queries import LARGE_BYTES
 from paddock.state.watch_setting import WatchSetting
@@ -65,6 +64,8 @@ _HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
+# The end of a turn that has none.
+_NO_END: Final = 1e300
 # How many queries may wait for writes of their client, to be answered within a batch.
 _WAITING_MAX: Final = 500
 # A longer request is heavy, whatever it asks for: parsing its path takes long.
@@ -223,7 +224,7 @@ class RequestHandler(Submitter):
             self._begin_turn()
         else:
             # So few fit into one turn.
-            self._turn_end = inf
+            self._turn_end = _NO_END
         for frame in frames:
             if self._serves:
                 self._request(frame)
@@ -322,7 +323,7 @@ class RequestHandler(Submitter):
     def _look_at_clock(self) -> None:
         """End the turn, if it has lasted long enough; the request itself still belongs to it."""
         self._until_look = _REQUESTS_A_LOOK
-        if self._turn_end == inf:
+        if self._turn_end == _NO_END:
             self._begin_sample()
         elif self._core.turns.is_over(self._turn_end):
             self._end_turn()
@@ -370,7 +371,6 @@ class RequestHandler(Submitter):
         """Put back a frame that cannot be served now; it comes first when it can be."""
         self._serves = False
         self._held.insert(0, frame)
-        self._core.operations.take_back(read_i32_be(frame, 4))
 
     # Requests.
 
@@ -387,22 +387,13 @@ class RequestHandler(Submitter):
         xid = read_i32_be(frame, 0)
         operation = read_i32_be(frame, 4)
         # Most are one of these, and to compare them is faster than to look them up.
-        counts = self._core.operations
-        is_common = True
-        if operation == opcodes.GET_DATA:
-            counts.get_data += 1
-        elif operation == opcodes.EXISTS:
-            counts.exists += 1
-        elif operation == opcodes.GET_CHILDREN2:
-            counts.get_children2 += 1
-        elif operation == opcodes.GET_CHILDREN:
-            counts.get_children += 1
-        else:
-            is_common = False
-            counts.others[operation & OPERATION_BITS] += 1
-        if not is_common and operation in operations.WRITES:
-            self._write(operation, xid, frame)
-        elif is_common or self._is_read(operation):
+        is_common = operation in (
+            opcodes.GET_DATA,
+            opcodes.EXISTS,
+            opcodes.GET_CHILDREN,
+            opcodes.GET_CHILDREN2,
+        )
+        if is_common or operation in self._core.reads:
             is_heavy = len(frame) > _LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
                 if is_heavy or self._must_wait(operation, frame):
@@ -419,20 +410,45 @@ class RequestHandler(Submitter):
                 self._answer(operation, xid, frame, _HEADER_BYTES, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
-        elif operation == opcodes.SYNC:
-            # What other servers have written is here when it comes out of the log.
-            self._write(SYNC, xid, frame)
-        elif operation == opcodes.PING:
-            self._reply(PING_XID, OK)
+        elif (proposed := self._core.proposed.get(operation)) is not None:
+            counts = self._core.operations
+            if operation == opcodes.SET_DATA:
+                counts.set_data += 1
+            elif operation == opcodes.CREATE:
+                counts.create += 1
+            else:
+                counts.add(operation)
+            self.queue.enter_write(len(frame) - _HEADER_BYTES)
+            self._proposer.submit(
+                Entry(
+                    proposed,
+                    frame[_HEADER_BYTES:],
+                    self.watcher.session,
+                    self._generation,
+                    xid,
+                    0,
+                    self._core.flags,
+                    self.watcher.identities,
+                ),
+                self,
+            )
         elif operation == opcodes.CHANGES:
             self._pull(xid, frame)
+        else:
+            self._request_other(operation, xid, frame)
+
+    def _request_other(self, operation: i32, xid: i32, frame: bytes) -> None:
+        """Serve a request that neither reads nor writes nodes, or refuse an unknown one."""
+        if operation in operations.BY_NUMBER:
+            self._core.operations.add(operation)
+        if operation == opcodes.PING:
+            self._reply(PING_XID, OK)
         elif operation in (opcodes.AUTH, opcodes.SASL):
             try:
                 self._authenticate(operation, xid, Reader(frame, _HEADER_BYTES))
             except DecodeError:
                 self._close(events.PROTOCOL_ERROR)
         else:
-            counts.take_back(operation)
             logger.warning(
                 "session 0x%x: unknown operation %d; closing its connection",
                 self.watcher.session,
@@ -441,28 +457,6 @@ class RequestHandler(Submitter):
             )
             self._reply_in_order(FINAL, xid, b"", UNIMPLEMENTED, -1)
 
-    def _is_read(self, operation: int) -> bool:
-        """Return whether an operation is answered from memory; `sync` is, without other servers."""
-        if operation == opcodes.SYNC and self._core.lease is not None:
-            return False
-        return operation in operations.READS
-
-    def _write(self, operation: int, xid: int, frame: bytes) -> None:
-        self.queue.enter_write(len(frame) - _HEADER_BYTES)
-        self._proposer.submit(
-            Entry(
-                operation,
-                frame[_HEADER_BYTES:],
-                self.watcher.session,
-                self._generation,
-                xid,
-                0,
-                self._core.flags,
-                self.watcher.identities,
-            ),
-            self,
-        )
-
     def _pull(self, xid: int, frame: bytes) -> None:
         """Answer a pull of a change feed, which is heavy."""
         if self.queue.length or not self._has_turn:
@@ -470,6 +464,7 @@ class RequestHandler(Submitter):
             if not self.queue.length:
                 self._ask_for_turn()
             return
+        self._core.operations.add(opcodes.CHANGES)
         try:
             error, answer = self._core.feeds.pull(frame[_HEADER_BYTES:], self.watcher)
         except DecodeError:
@@ -509,6 +504,7 @@ class RequestHandler(Submitter):
         return False
 
     def _begin_set_watches(self, operation: int, xid: int, body: bytes) -> None:
+        self._core.operations.add(operation)
         try:
             self._setting = self._queries.watch_setting(operation, body, self.watcher)
         except Refused as refusal:
@@ -614,7 +610,8 @@ class RequestHandler(Submitter):
         if self.tally.is_due:
             self._settle()
         buffer = self.buffer
-        buffer.flush(self._proposer.is_syncing())
+        # As long as the log has something to do, in a thread of its own, we give way.
+        buffer.flush(len(self._proposer.in_flight) > 0)
         if buffer.is_overdue and self.connection is not None:
             self.connection.drop()
 
@@ -668,7 +665,7 @@ class RequestHandler(Submitter):
         self, operation: int, xid: i32, data: bytes, start: i64, identities: Identities
     ) -> None:
         queries, watcher = self._queries, self.watcher
-        error, answer = queries.answer(operation, data, watcher, identities, watcher.session, start)
+        error, answer = queries.answer(operation, data, watcher, identities, start)
         large = queries.large
         if large is None:
             if len(answer) < LARGE_BYTES:

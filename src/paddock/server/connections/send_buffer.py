@@ -334,8 +334,6 @@ class ConnectionWatcher(Watcher):
 
     def __init__(self, replica: Replica, buffer: SendBuffer) -> None:
         super().__init__()
-        # 0 until it is known which session the client gets.
-        self.session = 0
         # Flushes the buffer after a batch; None once the connection is closed.
         self.submitter: Submitter | None = None
         self._replica = replica

@@ -89,7 +89,7 @@ class Proposer(Proposals):
         self._time: Callable[[], float] = self._loop.time
         self._gathered = FairQueue(_BATCH_ENTRIES_START)
         # What the log has, by number, and the next number.
-        self._in_flight: dict[int, PendingBatch] = {}
+        self.in_flight: dict[int, PendingBatch] = {}
         self._number = 0
         # How many seconds an entry takes to be applied, and a byte of one, lately.
         self._pace = 0.00001
@@ -117,22 +117,18 @@ class Proposer(Proposals):
                 return
             self.pacing.gathered()
         self._gathered.put(entry, submitter)
-        if not self._scheduled and len(self._in_flight) < self._in_flight_max:
+        if not self._scheduled and len(self.in_flight) < self._in_flight_max:
             self._scheduled = True
             self._loop.call_soon(self._look)
 
     def outstanding(self) -> int:
         """Count the entries that are not answered yet."""
-        in_flight = sum([len(batch.entries) for batch in self._in_flight.values()])
+        in_flight = sum([len(batch.entries) for batch in self.in_flight.values()])
         return self._gathered.length + self._replica.outstanding() + in_flight
-
-    def is_syncing(self) -> bool:
-        """Return whether the log has something to do, in a thread of its own."""
-        return len(self._in_flight) > 0
 
     def busy_seconds(self) -> float:
         """Return for how long the log has been at the first batch that it has."""
-        for batch in self._in_flight.values():
+        for batch in self.in_flight.values():
             return self._time() - batch.begun
         return 0.0
 
@@ -150,7 +146,7 @@ class Proposer(Proposals):
     async def drain(self) -> None:
         """Wait until everything that was submitted has been told."""
         while not self._halted and (
-            self._in_flight or self._replica.is_behind() or self._gathered.length
+            self.in_flight or self._replica.is_behind() or self._gathered.length
         ):
             self._drained = self._loop.create_future()
             await self._drained
@@ -188,7 +184,7 @@ class Proposer(Proposals):
     def abandon(self) -> None:
         """Propose nothing, and wait for nothing: our boot is over, and its clients are gone."""
         self._halted = True
-        self._in_flight = {}
+        self.in_flight = {}
         if self.pacing is not None:
             self.pacing.joining = None
         self.drop()
@@ -203,7 +199,7 @@ class Proposer(Proposals):
     # What the replica calls.
 
     def claim(self, number: int, now: float) -> PendingBatch | None:
-        batch = self._in_flight.pop(number, None)
+        batch = self.in_flight.pop(number, None)
         if batch is not None:
             batch.synced = now
             seconds = now - batch.begun
@@ -223,7 +219,7 @@ class Proposer(Proposals):
 
     def doubt(self, now: float) -> None:
         self._is_in_doubt = True
-        for number in list(self._in_flight):
+        for number in list(self.in_flight):
             self.claim(number, now)
 
     def begin(self, batch: PendingBatch) -> None:
@@ -302,7 +298,7 @@ class Proposer(Proposals):
             self._send([joining], [Submitter()])
         while (
             self._gathered.length
-            and len(self._in_flight) < self._in_flight_max
+            and len(self.in_flight) < self._in_flight_max
             and not self._halted
             and not self._is_in_doubt
         ):
@@ -316,12 +312,12 @@ class Proposer(Proposals):
                 return
         if self.pacing is not None and self.pacing.is_renewing and not self._halted:
             self.pacing.is_renewing = False
-            if not self._in_flight:
+            if not self.in_flight:
                 self._send([], [])
 
     def _may_go(self, pacing: Pacing) -> bool:
         """Return whether the next batch may go; if not, look again when it may."""
-        pause = pacing.pause(len(self._in_flight), self._gathered.size)
+        pause = pacing.pause(len(self.in_flight), self._gathered.size)
         if pause <= 0:
             return True
         look_at = self._time() + pause
@@ -350,7 +346,7 @@ class Proposer(Proposals):
         batch.begun = self._time()
         number = self._number
         self._number = number + 1
-        self._in_flight[number] = batch
+        self.in_flight[number] = batch
         if self.pacing is not None:
             assert replica.sharing is not None
             replica.sharing.sending(number)

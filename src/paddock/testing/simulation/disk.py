@@ -17,7 +17,7 @@ import errno
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -132,6 +132,9 @@ class SimulatedDisk(Disk):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         super().write(real, data, offset)
         content.waiting.append((offset, data))
+
+    def write_parts(self, file: int, parts: Sequence[bytes], offset: int) -> None:
+        self.write(file, b"".join(parts), offset)
 
     def sync(self, file: int) -> None:
         pause(self._random.uniform(0, self.sync_max))

@@ -141,4 +141,21 @@ def test_it_is_told_to_people_and_to_programs(folder: PastFolder) -> None:
 
 def test_a_lock_that_nobody_holds(folder: PastFolder) -> None:
     with folder:
-        assert list(told(folder).lines()) == ["/lock: nobody holds it"]
+        story = told(folder)
+        assert story.is_known
+        assert list(story.lines()) == ["/lock: nobody holds it"]
+
+
+def test_a_lock_that_never_was_is_not_known(folder: PastFolder) -> None:
+    with folder:
+        past = begin(folder)
+        assert not tell_lock(past, "/loc", NOW).is_known
+        # One that is gone is.
+        client = folder.world.open()
+        client.create(b"/other")
+        client.delete(b"/other")
+        assert tell_lock(begin(folder), "/other", NOW).is_known
+        # And one that was there before all that is told.
+        source = OwnSource(folder.path / "log", folder.path / "snapshots")
+        assert tell_lock(state_at(source, NOW), "/lock", NOW).is_known
+        assert tell_lock(state_at(source, NOW), "/", NOW).is_known

@@ -88,3 +88,24 @@ def test_space_is_made_from_one_place_to_another(tmp_path: Path) -> None:
     disk.preallocate(file, 6, 2 * MIB + 5)
     disk.close(file)
     assert path.read_bytes() == b"before" + bytes(2 * MIB - 1)
+
+
+@pytest.mark.parametrize("taken", [None, 1, 9])
+def test_all_pieces_are_written_behind_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
+) -> None:
+    # More of them than the kernel takes at once; and it may take fewer bytes than it was given.
+    pieces = [b"%d," % number for number in range(2_500)]
+    whole = os.pwritev
+    if taken is not None:
+        monkeypatch.setattr(
+            os,
+            "pwritev",
+            lambda file, some, offset: whole(file, [b"".join(some)[:taken]], offset),
+        )
+    disk = Disk()
+    file = disk.create(tmp_path / "pieces")
+    disk.write(file, b"before", 0)
+    disk.write_parts(file, pieces, 3)
+    disk.close(file)
+    assert (tmp_path / "pieces").read_bytes() == b"bef" + b"".join(pieces)

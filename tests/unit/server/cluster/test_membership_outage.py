@@ -199,7 +199,7 @@ async def test_a_server_outvoted_while_it_joins_takes_its_own_batch_for_foreign(
         # As when it waits for its lease to hold.
         cluster.membership.is_joining = True
         core.proposer.renew()
-        assert core.proposer.is_syncing()
+        assert core.proposer.in_flight
         before = core.replica.applied
         cluster._give_up_state(OtherStateError("outvoted"))
         await asyncio.sleep(1)

@@ -28,6 +28,28 @@ def test_each_request_is_counted_by_its_operation() -> None:
     run(scenario)
 
 
+def test_the_rarer_ones_are_counted_once_too() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"")
+        behind = [rq.set_watches(0, data=["/a"]), rq.add_watch("/a", 0), rq.changes("/", -1, 1)]
+        client.send(rq.sync("/"), rq.who_am_i(), *behind)
+        await harness.settle()
+        await turn()
+        # The same behind a write: some have to wait for it.
+        client.send(rq.set_data("/a", b"x"), rq.sync("/"), rq.who_am_i(), *behind)
+        await harness.settle()
+        await turn()
+        counts = harness.service.operations
+        for number in (
+            *(opcodes.SYNC, opcodes.WHO_AM_I, opcodes.SET_WATCHES, opcodes.ADD_WATCH),
+            opcodes.CHANGES,
+        ):
+            assert counts.of(number) == 2, number
+
+    run(scenario)
+
+
 def test_a_query_that_has_to_wait_counts_once() -> None:
     async def scenario() -> None:
         harness = Harness()

@@ -75,7 +75,7 @@ def test_a_session_lives_on_if_nobody_can_say_what_became_of_its_end() -> None:
         client.send(rq.exists("/"))
         await turn()
         assert (client.replies(), liveness.is_closing) == ([], True)
-        (batch,) = harness.service.proposer._in_flight.values()
+        (batch,) = harness.service.proposer.in_flight.values()
         batch.submitters[0].abort()
         await turn()
         assert [error for _, error, _ in client.replies()] == [OK]
