@@ -325,13 +325,28 @@ def test_a_session_whose_end_is_proposed_during_a_step_goes_on_if_it_lives() -> 
     offer.close()
 
 
-def test_a_connection_that_closes_during_a_step_is_not_answered() -> None:
+def test_who_waits_for_a_step_is_served_when_it_is_over() -> None:
+    script, offer = in_threads()
+
+    async def main() -> None:
+        client = await harness(offer).client()
+        client.send(rq.sasl(b"done"))
+        await let_go(script, client).wait()
+        client.send(rq.exists("/"))
+        assert [error for _, error, _ in client.replies()] == [OK, OK]
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    offer.close()
+
+
+@pytest.mark.parametrize("last", [b"done", b"a"])
+def test_a_connection_that_closes_during_a_step_is_not_answered(last: bytes) -> None:
     script, offer = in_threads()
 
     async def main() -> None:
         made = harness(offer)
         client = await made.client()
-        client.send(rq.sasl(b"done"), rq.exists("/"))
+        client.send(rq.sasl(last), rq.exists("/"))
         client.connection.connection_lost(None)
         closed = asyncio.Event()
         script.on_close = closed.set
