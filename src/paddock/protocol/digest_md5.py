@@ -26,13 +26,15 @@ SERVICE: Final = "zookeeper"
 
 # RFC 2831: the longest message.
 MESSAGE_BYTES_MAX: Final = 4096
+# It knows 12 of them for a client, and others may come beside these.
+_DIRECTIVES_MAX: Final = 32
 
 _SPACE: Final = r"[ \t\r\n]*+"
-# A directive, or an empty element, up to the comma behind it. Possessive: no character is looked
-# at twice.
+# A directive with the empty elements before it, up to the comma behind it. Possessive: no character
+# is looked at twice.
 _DIRECTIVE: Final = re.compile(
     (
-        rf"{_SPACE}(?:([!#$%&'*+.^_`|~0-9A-Za-z-]++){_SPACE}={_SPACE}"
+        rf"[ \t\r\n,]*+(?:([!#$%&'*+.^_`|~0-9A-Za-z-]++){_SPACE}={_SPACE}"
         rf'(?:"((?:[^"\\]|\\.)*+)"|([^\x00-\x20\x7f",;=]++)){_SPACE})?+(?:,|\Z)'
     ).encode(),
     re.DOTALL,
@@ -61,6 +63,8 @@ def read_directives(message: bytes) -> dict[str, bytes]:
         key = name.decode("ascii").lower()
         if key in found:
             raise DirectiveError("a directive comes twice")
+        if len(found) == _DIRECTIVES_MAX:
+            raise DirectiveError("the message has too many directives")
         found[key] = token if quoted is None else _ESCAPED.sub(rb"\1", quoted)
     return found
 

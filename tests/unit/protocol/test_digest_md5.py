@@ -84,6 +84,13 @@ def test_what_is_no_such_list_is_refused(message: bytes) -> None:
         read_directives(message)
 
 
+def test_the_number_of_directives_is_bounded() -> None:
+    many = [b"a%d=b" % number for number in range(33)]
+    assert len(read_directives(b",".join(many[:32]))) == 32
+    with pytest.raises(DirectiveError, match="too many directives"):
+        read_directives(b",".join(many))
+
+
 @pytest.mark.parametrize("value", [b"", b"bob", b'"', b"\\", b'a\\"b,c=d', b"\xff\n"])
 def test_what_is_quoted_is_read_as_it_was(value: bytes) -> None:
     assert read_directives(b"a=" + quoted(value)) == {"a": value}
