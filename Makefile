@@ -112,7 +112,7 @@ serve: $(VENV)/.installed ## run a server on 127.0.0.1:2181 (PORT=) with its dat
 	@echo 'make serve PORT=$(PORT) DATA=$(DATA)' >&2
 	@exec $(BIN)/paddock serve --host 127.0.0.1 --port $(PORT) --data '$(DATA)'
 
-judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, etcd, strace, gcc, a JDK
+judges: ## install what the tests are judged by: Apache ZooKeeper, Curator, etcd, Kerberos, strace, gcc, a JDK
 	@tools/judges.sh
 
 # Without a network the tests that need it are skipped, on CI they fail.

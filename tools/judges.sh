@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Install the programs that our tests compare Paddock with: Apache ZooKeeper (server, zkCli,
 # the C shell and the C client), Curator with a Java compiler, strace, and a C compiler with Python's
-# headers, etcd, on which several servers share a log, Prometheus, and the browser Chromium, as Debian
-# packages. Missing packages are installed if that is allowed; otherwise the script
+# headers, etcd, on which several servers share a log, Prometheus, the browser Chromium, and MIT's
+# Kerberos, as Debian packages. What Python needs for Kerberos is compiled from PyPI. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
 # returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
 # `judges.sh missing` lists the packages that would be installed.
@@ -120,13 +120,33 @@ missing_packages() {
   command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
   command -v chromium >/dev/null || echo chromium
   command -v ip >/dev/null || echo iproute2
+  [ -x /usr/sbin/krb5kdc ] || echo krb5-kdc
+  [ -x /usr/sbin/kadmin.local ] || echo krb5-admin-server
+  command -v kinit >/dev/null || echo krb5-user
+  command -v krb5-config >/dev/null || echo libkrb5-dev
+  compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || echo libfaketime
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
 }
 
+# Not among the development tools: `make quick` needs no compiler.
+install_gssapi() {
+  [ "$wanted" = tests ] && [ -x .venv/bin/python ] || return 0
+  "$python" -c 'import gssapi, kerberos' 2>/dev/null && return
+  local reason="Kerberos's headers, a C compiler or Python's headers are missing"
+  if command -v krb5-config >/dev/null && command -v gcc >/dev/null && have_headers; then
+    echo "judges: compiling gssapi and pykerberos"
+    PADDOCK_PURE=1 "$python" -m pip install --quiet --disable-pip-version-check \
+      --editable '.[dev-kerberos]' </dev/null && return
+    reason="pip failed"
+  fi
+  echo "judges: without gssapi, everything about Kerberos is skipped ($reason)" >&2
+  [ -z "${CI:-}" ]
+}
+
 missing=$(missing_packages)
 [ "$wanted" = missing ] && { echo $missing; exit 0; }
-[ -z "$missing" ] && exit 0
+[ -z "$missing" ] && { install_gssapi; exit; }
 why=""
 
 if ! command -v apt-get >/dev/null; then
@@ -145,8 +165,8 @@ else
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends $missing </dev/null
     }
-    # `etcd-server` and `prometheus` would start one, which the tests do not need and a user may not
-    # want.
+    # `etcd-server`, `prometheus` and Kerberos would start one, which the tests do not need and a user
+    # may not want.
     policy=/usr/sbin/policy-rc.d
     forbid_services() {
       [ -e "$policy" ] && return
@@ -158,6 +178,10 @@ else
     new_services=""
     case " $missing " in *" etcd-server "*) new_services="etcd" ;; esac
     case " $missing " in *" prometheus "*) new_services="$new_services prometheus" ;; esac
+    case " $missing " in *" krb5-kdc "*) new_services="$new_services krb5-kdc" ;; esac
+    case " $missing " in
+      *" krb5-admin-server "*) new_services="$new_services krb5-admin-server" ;;
+    esac
     [ -n "$new_services" ] && forbid_services
     log=$(mktemp)
     # The package lists may be empty or stale: then one update, and one more try.
@@ -173,6 +197,7 @@ else
   fi
 fi
 
+install_gssapi || exit 1
 missing=$(missing_packages)
 [ -z "$missing" ] && exit 0
 for package in $missing; do
@@ -185,6 +210,8 @@ for package in $missing; do
     prometheus) what="everything in a real Prometheus, and the check of the alert rules" ;;
     chromium) what="the dashboard in a browser" ;;
     iproute2) what="everything in network namespaces" ;;
+    krb5-kdc | krb5-admin-server | krb5-user | libkrb5-dev) what="everything about Kerberos" ;;
+    libfaketime) what="Kerberos with clocks that differ" ;;
     strace) what="the count of fdatasync calls" ;;
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;

@@ -69,6 +69,7 @@ _MADE_BY_USERS: Final = (
     "VirtualTime",
     "SaslCredentials",
     "OpenTelemetry",
+    "KerberosCredentials",
 )
 
 
@@ -155,7 +156,10 @@ PAGES: Final = (
             Section("Change feeds", ("FeedChange", "FeedKind"), "paddock.client.operations.feeds"),
             Section("Walks", ("WalkedNode",)),
             Section("Watchers", ("Watcher", "Event", "EventType", "WatchKind")),
-            Section("The session", ("SessionState", "StateListener", "SaslCredentials")),
+            Section(
+                "The session",
+                ("SessionState", "StateListener", "SaslCredentials", "KerberosCredentials"),
+            ),
             Section("Metrics", ("ClientMetrics", "RoundTrips"), "paddock.client.metrics"),
             Section("Observers", ("Observer",), "paddock.client.observer"),
             Section(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
     from paddock.client.session.hosts import Randomness
+    from paddock.client.session.kerberos import KerberosCredentials
     from paddock.client.session.state_publisher import StateListener
     from paddock.client.sessions import run_in_sessions
     from paddock.client.states import Event, EventType, FeedKind, SessionState
@@ -124,6 +125,7 @@ __all__ = [
     "Reading",
     "SaslCredentials",
     "Randomness",
+    "KerberosCredentials",
     "Event",
     "EventType",
     "SessionState",
@@ -204,6 +206,7 @@ _HOMES = (
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
     "paddock.client.session.hosts",
+    "paddock.client.session.kerberos",
     "paddock.client.operations.streams",
     "paddock.client.operations.feeds",
     "paddock.client.results",

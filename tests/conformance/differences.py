@@ -57,6 +57,20 @@ class Difference(Generic[T]):
         return self.apache if self.apache39 is _Like.APACHE_38 else self.apache39
 
 
+KERBEROS_AS_SOMEBODY_ELSE = Difference(
+    "a user of Kerberos who asks to act as somebody else is let in, as itself",
+    "it would be told that all is well, and act as another one than it believes; we refuse it",
+    apache=True,
+    paddock=False,
+)
+
+KERBEROS_OF_ANOTHER_REALM = Difference(
+    "a user of a trusted realm for which no rule of auth_to_local fits chooses its own name",
+    "it could be anybody, the superuser as well; here it keeps the name that it has proved",
+    apache=True,
+    paddock=False,
+)
+
 LONE_CHECK_IS_ANSWERED = Difference(
     "a check outside a multi that succeeds is answered",
     "3.8.0 fails to encode its own reply and the client waits for ever",
@@ -454,4 +468,12 @@ CHECK_WATCHES_ON_NULL_PATH = Difference(
     apache=Code.MARSHALLING_ERROR,
     apache39=AS_PADDOCK,
     paddock=Code.NO_WATCHER,
+)
+
+UNKNOWN_SASL_USER_IS_REFUSED = Difference(
+    "a user of SASL whom nobody knows, with the password of the one who came before",
+    "to 3.8.0 the password is right, and the user is let in under any name; 3.9 has mended it",
+    apache=Code.OK,
+    apache39=AS_PADDOCK,
+    paddock=Code.AUTH_FAILED,
 )

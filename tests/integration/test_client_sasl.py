@@ -1,10 +1,9 @@
-"""Authentication by SASL on Apache ZooKeeper, and what happens where there is none."""
+"""Authentication by SASL on Paddock and Apache ZooKeeper, and what happens where there is none."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from random import Random
 from typing import Any
@@ -26,39 +25,20 @@ from paddock import (
 )
 from paddock.protocol import opcodes
 from paddock.testing import EmbeddedServer, FaultProxy
-from tests.support.apache import ApacheServer
+from tests.support import sasl as users
+from tests.support.sasl import JAAS, SASL_SERVERS, SaslServer
 
 DEADLINE_S = 60.0
-ALICE = SaslCredentials("alice", 'her "secret" \\ of old')
-BOB = SaslCredentials("bob", "bobs-secret")
-
-_JAAS = """\
-Server {
-    org.apache.zookeeper.server.auth.DigestLoginModule required
-    user_alice="her \\"secret\\" \\\\ of old"
-    user_bob="bobs-secret";
-};
-"""
+ALICE, BOB = SaslCredentials(*users.ALICE), SaslCredentials(*users.BOB)
+KINDS = [
+    "paddock",
+    pytest.param("apache", marks=[pytest.mark.judge, pytest.mark.foreign]),
+]
 
 
-class SaslServer(ApacheServer):
-    """An Apache ZooKeeper that knows alice and bob."""
-
-    jaas = _JAAS
-
-    def keys(self) -> dict[str, str]:
-        provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-        return {**super().keys(), "authProvider.sasl": provider}
-
-    def properties(self) -> dict[str, str]:
-        file = self.folder / "jaas.conf"
-        file.write_text(self.jaas)
-        return {**super().properties(), "java.security.auth.login.config": str(file)}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SaslServer]:
-    with SaslServer() as server:
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[SaslServer]:
+    with SASL_SERVERS[request.param]() as server:
         yield server
 
 
@@ -77,9 +57,6 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 async def asking_until_it_fails(client: Client) -> None:
     while True:
         await client.get("/")
-
-
-pytestmark = pytest.mark.judge
 
 
 def test_a_user_is_known_and_alone_has_what_is_his(server: SaslServer) -> None:
@@ -150,13 +127,14 @@ def test_what_is_wrong_is_an_error_that_says_so(server: SaslServer, wrong: SaslC
     run(scenario)
 
 
-def test_a_password_that_is_changed_meanwhile_ends_the_session() -> None:
-    with SaslServer() as server:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_password_that_is_changed_meanwhile_ends_the_session(kind: str) -> None:
+    with SASL_SERVERS[kind]() as server:
 
         async def scenario() -> None:
-            async with connect(server.address, BOB) as client:
+            async with connect(server.address, BOB, session_timeout=60) as client:
                 await client.get("/")
-                server.jaas = _JAAS.replace("bobs-secret", "another")
+                server.jaas = JAAS.replace("bobs-secret", "another")
                 await asyncio.to_thread(server.restart)
                 with pytest.raises(AuthenticationError, match="SASL as 'bob'"):
                     await asking_until_it_fails(client)
@@ -212,13 +190,3 @@ def test_a_password_is_shown_nowhere(server: SaslServer, caplog: pytest.LogCaptu
 
     run(scenario)
     assert "bobs-secret" not in caplog.text
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "puresasl", None)
-
-    async def scenario() -> None:
-        with pytest.raises(ImportError, match=r"pip install 'paddock-zk\[sasl\]'"):
-            connect(("127.0.0.1", 1), BOB)
-
-    run(scenario)

@@ -18,11 +18,17 @@ from tests.property.bounds import examples
 from tests.property.test_fuzz_connection import any_streams, cut_places
 from tests.support import requests as rq
 from tests.support import wire
+from tests.support.sasl import JAAS
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    config = ServerConfig(port=0, max_connections_per_address=0, handshake_timeout_ms=1000)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    jaas = tmp_path_factory.mktemp("sasl") / "jaas.conf"
+    jaas.write_text(JAAS)
+    jaas.chmod(0o600)
+    config = ServerConfig(
+        port=0, max_connections_per_address=0, handshake_timeout_ms=1000, jaas_file=jaas
+    )
     # At its end it insists that nothing was reported to the event loop.
     with EmbeddedServer(config) as server:
         yield server

@@ -16,6 +16,9 @@ from tests.support.apache import find_java
 from tests.support.server import ServerMissingError
 
 SOURCES: Final = sorted((Path(__file__).parents[1] / "conformance" / "curator").glob("*.java"))
+SASL_SOURCES: Final = sorted(
+    (Path(__file__).parents[1] / "conformance" / "curator_sasl").glob("*.java")
+)
 CURATOR_54: Final = "5.4"
 CURATOR_59: Final = "5.9"
 
@@ -25,7 +28,7 @@ _DEBIAN: Final = tuple(
 )
 
 
-def compiled(classes: Path, version: str = CURATOR_54) -> list[str]:
+def compiled(classes: Path, version: str = CURATOR_54, sources: list[Path] = SOURCES) -> list[str]:
     """Compile the programs into a folder; return the command that runs one, without its name.
 
     Raises ServerMissingError if something is not installed, or not fetched.
@@ -36,7 +39,7 @@ def compiled(classes: Path, version: str = CURATOR_54) -> list[str]:
     # What 5.9 deprecates is still there, and 5.4 has nothing else.
     lint = "-Xlint:all,-path,-try,-classfile" + (",-deprecation" if version != CURATOR_54 else "")
     done = subprocess.run(
-        [javac, lint, "-Werror", "-cp", path, "-d", classes, *SOURCES],
+        [javac, lint, "-Werror", "-cp", path, "-d", classes, *sources],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

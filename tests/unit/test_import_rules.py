@@ -91,7 +91,8 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "journal": set(),
         "replication": {"journal"},
         "sessions": {"config", "replication"},
-        "connections": {"config", "replication", "sessions"},
+        "sasl": {"config"},
+        "connections": {"config", "replication", "sasl", "sessions"},
         "tls": {"config", "connections"},
         "durability": {"config", "connections", "replication"},
         "cluster": {

@@ -56,6 +56,7 @@ from paddock.client.results import Created
 from paddock.client.session.dispatcher import WriteBatch
 from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Host, HostRing, Randomness
+from paddock.client.session.kerberos import KerberosCredentials
 from paddock.client.session.session import Session
 from paddock.client.session.state_publisher import StateListener
 from paddock.client.states import SessionState
@@ -87,7 +88,7 @@ class Client(Operations):
         *,
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
-        sasl: SaslCredentials | None = None,
+        sasl: SaslCredentials | KerberosCredentials | None = None,
         default_watcher: Watcher | None = None,
         max_request_bytes: int = REQUEST_BYTES_MAX,
         exact: bool = False,

@@ -35,6 +35,8 @@ from paddock.server.journal.journal import Journal
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
 from paddock.server.replication.service_clock import ServiceClock
+from paddock.server.sasl.conversation import Offer
+from paddock.server.sasl.offer import make_offer
 from paddock.server.sessions.reaper import Reaper
 from paddock.server.statistics import Statistics, where
 from paddock.state.machine import StateMachine
@@ -98,6 +100,8 @@ class Server:
         self._backing: Backing | None = None
         self._audit: AuditLog | None = None
         self._journal = Journal()
+        # What clients may authenticate by in several steps.
+        self._sasl: Offer | None = None
         self._core: Core | None = None
         # What it says of itself; None before it is started.
         self._words: FourLetterWords | None = None
@@ -308,6 +312,7 @@ class Server:
         """
         config = self._config
         self._endpoints.load()
+        self._sasl = make_offer(config, self._random_bytes)
         # Before the ports: the error about a folder in use names the server that has both.
         Engine.check(config)
         await self._endpoints.bind(self._connection)
@@ -379,6 +384,7 @@ class Server:
             monotonic,
             backing.lease,
         )
+        self._core.credentials.sasl = self._sasl
         backing.assemble(self._core, self._snapshotter)
         if directory is not None and config.history_seconds:
             self._past_changes = HistoryPages(directory.path)
@@ -429,6 +435,8 @@ class Server:
         # The supervisor keeps it, and it would keep the state.
         self.admin_limits.on_audit = None
         await self._endpoints.close()
+        if self._sasl is not None:
+            self._sasl.close()
         if self._backing is not None:
             await self._backing.close()
         # These wait for threads.

@@ -2,7 +2,8 @@
 
 The schemes are upstream's: `world:anyone` is every client; `digest` ids are equal or not; `ip` ids
 are an address or a network with a prefix length; `x509` ids are the names of certificates, equal or
-not; an identity of the scheme `super` may do everything.
+not; so are `sasl` ids, except that the user `super` has what any entry of `sasl` grants. An
+identity of the scheme `super` may do everything.
 
 A client chooses how many identities it has and how long an ACL is, so a check costs no more than
 the shorter of the two, by tables that are made once. An ACL that is never checked is kept as bytes.
@@ -155,13 +156,15 @@ class ACLView:
     different length of a prefix, and not one for each network.
     """
 
-    __slots__ = ("_by_key", "_by_network", "_prefixes", "masked")
+    __slots__ = ("_by_key", "_by_network", "_of_sasl", "_prefixes", "masked")
 
     def __init__(self, wire: bytes) -> None:
         self._by_key: dict[str, int] = {}
         # By the bits of the prefix, its length and the width of the address, in one number.
         self._by_network: dict[int, int] = {}
         self._prefixes: dict[tuple[int, int], None] = {}
+        # What all entries of SASL grant together.
+        self._of_sasl = 0
         # The ACL without secrets, for those who may not administer the node.
         self.masked: bytes | None = None
         reader = Reader(wire)
@@ -171,6 +174,8 @@ class ACLView:
             if scheme != "ip":
                 key = _key(scheme, identifier)
                 self._by_key[key] = self._by_key.get(key, 0) | permissions
+                if scheme == "sasl":
+                    self._of_sasl |= permissions
                 continue
             network = parse_network(identifier)
             if network is not None:
@@ -190,6 +195,8 @@ class ACLView:
         else:
             for key in theirs:
                 granted |= mine.get(key, 0)
+        if self._of_sasl and _SASL_SUPER in theirs:
+            granted |= self._of_sasl
         if self._by_network:
             for value, width in identities.addresses():
                 for of_width, prefix in self._prefixes:
@@ -235,6 +242,9 @@ class ACLTable:
 
 def _key(scheme: str, identifier: str) -> str:
     return scheme + "\0" + identifier
+
+
+_SASL_SUPER: Final = _key("sasl", "super")
 
 
 def _network_number(value: int, width: int, prefix: int) -> int:

@@ -1,7 +1,8 @@
 """From the ACL of a request to one that can be stored: valid, each entry once.
 
 `auth` stands in a request for all ids that the client has authenticated with, and is replaced by
-them before the ACL is stored. Certificates are valid in an ACL only where clients can show one.
+them before the ACL is stored. Certificates and names of SASL are valid in an ACL only where
+clients can prove that they have one.
 
 A client chooses its identities, its ACLs and how many of both, so their product has bounds, for all
 steps of a request together: `ACL_ENTRIES_MAX` entries, and `EXPANDED_BYTES_MAX` bytes of what
@@ -31,6 +32,7 @@ from paddock.protocol.acl import (
 )
 from paddock.protocol.distinguished_names import is_distinguished_name
 from paddock.protocol.jute import DecodeError
+from paddock.protocol.principals import is_sasl_id
 from paddock.state.access import Identities, NodeACL
 from paddock.state.entry import ACL_ENTRIES_MAX, Refused
 from paddock.state.networks import parse_network
@@ -46,10 +48,15 @@ class Resolver:
     """Resolves the ACLs of one request, whose sender has these identities."""
 
     def __init__(
-        self, identities: Identities, knows_certificates: bool, is_bounded: bool = True
+        self,
+        identities: Identities,
+        knows_certificates: bool,
+        is_bounded: bool = True,
+        knows_sasl: bool = False,
     ) -> None:
         self._identities = identities
         self._knows_certificates = knows_certificates
+        self._knows_sasl = knows_sasl
         # Whether the bounds hold: not for an entry of former rules.
         self._is_bounded = is_bounded
         # What each list of the request has become, once it has.
@@ -82,7 +89,7 @@ class Resolver:
                 raise Refused(INVALID_ACL)
         elif expanded_bytes > FORMER_BYTES_MAX:
             return self._resolve_former(distinct, creators)
-        entries = resolve(distinct, self._identities, self._knows_certificates)
+        entries = resolve(distinct, self._identities, self._knows_certificates, self._knows_sasl)
         return NodeACL(entries, encode_acls(entries))
 
     def _resolve_former(self, distinct: list[ACL | None], creators: list[ACL]) -> NodeACL:
@@ -98,7 +105,10 @@ class Resolver:
 
 
 def resolve(
-    acls: list[ACL | None], identities: Identities, knows_certificates: bool = False
+    acls: list[ACL | None],
+    identities: Identities,
+    knows_certificates: bool = False,
+    knows_sasl: bool = False,
 ) -> tuple[ACL, ...]:
     """Return the entries of an ACL, of which none comes twice, with `auth` replaced.
 
@@ -122,6 +132,7 @@ def resolve(
             (scheme == "digest" and _is_digest(acl.identity.id))
             or (scheme == "ip" and parse_network(acl.identity.id) is not None)
             or (scheme == "x509" and knows_certificates and is_distinguished_name(acl.identity.id))
+            or (scheme == "sasl" and knows_sasl and is_sasl_id(acl.identity.id))
         ):
             resolved.append(acl)
         else:

@@ -19,7 +19,9 @@ from paddock.protocol.jute import DecodeError, Reader
 from paddock.state.access import Identities
 
 # The rules of today, and those of entries that older versions have left in a log.
-RULES: Final = 5
+RULES: Final = 6
+# No client had an identity by SASL, and ACLs could not name one.
+NEVER_SASL: Final = 5
 # No session was exact: what came of a write was told once, on its connection.
 NEVER_EXACT: Final = 4
 # What a quota had counted could be written so long that nobody could read it again: the server that
@@ -59,6 +61,8 @@ EXTENDED_TYPES: Final = 1
 ENFORCE_QUOTA: Final = 2
 # Clients may have certificates, so that ACLs may name them.
 CERTIFICATES: Final = 4
+# Clients may authenticate by SASL, so that ACLs may name them.
+SASL: Final = 8
 
 BATCH_BYTES_MAX: Final = 1 << 20
 """How much is gathered into one batch; a single large request may exceed it."""

@@ -33,6 +33,8 @@ from paddock.state.entry import (
     ENFORCE_QUOTA,
     EXTENDED_TYPES,
     LOOSE_QUOTAS,
+    NEVER_SASL,
+    SASL,
     UNBOUNDED,
     Entry,
     Refused,
@@ -253,7 +255,10 @@ class Operations:
         if resolver is None:
             entry = self._entry
             resolver = Resolver(
-                self._identities, entry.flags & CERTIFICATES != 0, entry.rules != UNBOUNDED
+                self._identities,
+                entry.flags & CERTIFICATES != 0,
+                entry.rules != UNBOUNDED,
+                entry.flags & SASL != 0 and entry.rules > NEVER_SASL,
             )
             self._resolver = resolver
         return resolver.resolve(acls)

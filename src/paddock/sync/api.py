@@ -12,6 +12,7 @@ from paddock.client.observer import Observer
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import Randomness
+from paddock.client.session.kerberos import KerberosCredentials
 from paddock.client.watches.watches import Watcher
 from paddock.sync.bridge import Bridge
 from paddock.sync.client import Client
@@ -24,7 +25,7 @@ def connect(
     random: Randomness | None = None,
     tls: ssl.SSLContext | None = None,
     read_only: bool = False,
-    sasl: SaslCredentials | None = None,
+    sasl: SaslCredentials | KerberosCredentials | None = None,
     default_watcher: Watcher | None = None,
     max_request_bytes: int = REQUEST_BYTES_MAX,
     exact: bool = True,
@@ -36,10 +37,11 @@ def connect(
             print(client.state)  # CONNECTED
 
     `session_timeout` is in seconds; the service may grant another one. `tls` encrypts connections.
-    `sasl` authenticates each of them by DIGEST-MD5. `read_only` accepts a server in read-only mode
-    until another one is found. The `default_watcher` gets every state of the session, and the
-    events of reads with `watch=True`. `random` makes tests repeatable. `max_request_bytes` is the
-    servers' `jute.maxbuffer`: a larger request raises InvalidArgumentError.
+    `sasl` authenticates each of them, by DIGEST-MD5 or by Kerberos. `read_only` accepts a server in
+    read-only mode until another one is found. The `default_watcher` gets every state of the
+    session, and the events of reads with `watch=True`. `random` makes tests repeatable.
+    `max_request_bytes` is the servers' `jute.maxbuffer`: a larger request raises
+    InvalidArgumentError.
 
     `exact` asks for an exact session: a write whose reply was lost gets its own outcome after the
     reconnect, and happens once. Only Paddock has exact sessions; on another service the session is

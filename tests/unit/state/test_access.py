@@ -166,3 +166,17 @@ def test_an_identity_is_granted_what_all_its_entries_grant_whatever_stands_befor
     assert acl.permits(READ, bob)
     assert acl.permits(WRITE, bob)
     assert not acl.permits(ADMIN, bob)
+
+
+def test_the_user_super_of_sasl_has_what_any_entry_of_sasl_grants() -> None:
+    acl = node_acl(
+        ACL(READ, Identity("sasl", "ann")), ACL(WRITE, Identity("sasl", "eve")), ACL(DELETE, BOB)
+    )
+    granted = {
+        name: acl.granted(Identities((HOME, Identity("sasl", name))))
+        for name in ("ann", "eve", "super", "carol")
+    }
+    assert granted == {"ann": READ, "eve": WRITE, "super": READ | WRITE, "carol": 0}
+    # A user of another scheme has the name for nothing.
+    assert not acl.granted(Identities((Identity("x509", "super"), Identity("digest", "super"))))
+    assert not node_acl(ACL(DELETE, BOB)).granted(Identities((Identity("sasl", "super"),)))

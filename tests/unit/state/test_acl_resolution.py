@@ -100,6 +100,17 @@ def test_a_certificate_is_named_only_where_clients_have_them() -> None:
             resolve([refused], NOBODY, knows_certificates)
 
 
+def test_a_name_of_sasl_is_valid_only_where_clients_can_prove_it() -> None:
+    acl = ACL(ALL, Identity("sasl", "zk/host@EXAMPLE.COM"))
+    assert resolve([acl], NOBODY, knows_sasl=True) == (acl,)
+    for refused, knows_sasl in (
+        (acl, False),
+        (ACL(ALL, Identity("sasl", "a@b@c")), True),
+    ):
+        with pytest.raises(Refused):
+            resolve([refused], NOBODY, knows_sasl=knows_sasl)
+
+
 def test_no_acl_and_an_acl_of_nobody_are_refused() -> None:
     wrong: list[list[ACL | None] | None] = [None, [], [None], [ACL(ALL, ANYONE), None]]
     for acls in wrong:
@@ -121,6 +132,8 @@ def test_each_entry_is_stored_once() -> None:
 def test_auth_becomes_everybody_that_the_client_has_proved_to_be() -> None:
     identities = Identities((HOME, BOB, SUPER, EVE))
     assert resolve([ACL(READ, CREATOR)], identities) == (ACL(READ, BOB), ACL(READ, EVE))
+    by_sasl = Identity("sasl", "bob")
+    assert resolve([ACL(READ, CREATOR)], Identities((by_sasl,))) == (ACL(READ, by_sasl),)
     # Whatever its id is.
     assert resolve([ACL(READ, Identity("auth", "x"))], identities)[0] == ACL(READ, BOB)
 

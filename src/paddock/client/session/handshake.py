@@ -1,15 +1,14 @@
 """The handshake of a session: the first frame each way, and authentication by SASL.
 
-The mechanism of SASL is DIGEST-MD5, with the package `pure-sasl` (the extra `sasl`). The password
-is not sent, and the server proves that it knows it, too. Later requests are neither signed nor
-encrypted: use TLS.
+SASL has two mechanisms, `paddock.client.session.digest_md5` and `paddock.client.session.kerberos`.
+Later requests are neither signed nor encrypted: use TLS.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from paddock.client.requests.encoder import encoded, framed, framed_request
 from paddock.client.session.transport import Transport
@@ -28,7 +27,7 @@ from paddock.protocol.requests import SaslToken
 
 _HEADER_BYTES: Final = 16
 _NO_PASSWORD: Final = bytes(16)
-# A challenge and the server's own proof; a server that wants more does not speak DIGEST-MD5.
+# Kerberos has three; a server that wants more does not speak our mechanism.
 _SASL_STEPS_MAX: Final = 4
 
 
@@ -164,47 +163,50 @@ class SaslCredentials:
                 raise InvalidArgumentError(f"{name}: expected text that is not empty")
 
 
-def check_installed() -> None:
-    """Raise ImportError, saying what to install, if SASL is wanted and cannot be had."""
-    try:
-        import puresasl.client  # noqa: F401
-    except ImportError as error:
-        raise ImportError("SASL needs pure-sasl: run pip install 'paddock-zk[sasl]'") from error
+class SaslConversation(Protocol):
+    """The client's side of one conversation, whatever its mechanism."""
+
+    @property
+    def who(self) -> str:
+        """What errors begin with: the mechanism, and who we are."""
+
+    @property
+    def refusal(self) -> str:
+        """What it means that the server does not accept a token."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server has nothing more to prove, and need not send a token."""
+
+    async def start(self) -> bytes:
+        """Return the first token. Raises AuthenticationError or OSError."""
+
+    async def respond(self, challenge: bytes) -> bytes | None:
+        """Return what to send next; None if all is proved. Raises AuthenticationError."""
 
 
-async def authenticate(transport: Transport, credentials: SaslCredentials) -> None:
+async def authenticate(transport: Transport, conversation: SaslConversation) -> None:
     """Authenticate a connection; raises AuthenticationError if the server does not accept it.
 
     OSError and RemoteProtocolError say that it did not come to that.
     """
-    from puresasl import QOP
-    from puresasl.client import SASLClient
-
-    sasl = SASLClient(
-        credentials.server,
-        credentials.service,
-        mechanism="DIGEST-MD5",
-        username=credentials.user,
-        password=credentials.password,
-        qops=[QOP.AUTH],
-    )
-    token = b""
+    token = await conversation.start()
     for step in range(1, _SASL_STEPS_MAX + 1):
-        challenge = await _send_token(transport, step, token, credentials)
-        try:
-            token = sasl.process(challenge) or b""
-        except Exception as error:
-            # The package raises what its parser happens to meet.
-            raise _refused(credentials, f"the server's side of it is not right: {error}") from error
-        if sasl.complete:
-            sasl.dispose()
+        challenge = await _send_token(transport, step, token, conversation)
+        if conversation.is_complete:
             return
-    raise _refused(credentials, "the server asks for more and more")
+        if challenge is None:
+            raise _refused(conversation, "the server does not offer SASL")
+        answer = await conversation.respond(challenge)
+        if answer is None:
+            return
+        token = answer
+    raise _refused(conversation, "the server asks for more and more")
 
 
 async def _send_token(
-    transport: Transport, xid: int, token: bytes, credentials: SaslCredentials
-) -> bytes:
+    transport: Transport, xid: int, token: bytes, conversation: SaslConversation
+) -> bytes | None:
     transport.write(framed_request(xid, opcodes.SASL, encoded(SaslToken(token))))
     reader = Reader(await next_frame(transport))
     try:
@@ -212,14 +214,11 @@ async def _send_token(
         if header.xid != xid:
             raise RemoteProtocolError(f"a reply to request {header.xid}, which was not made")
         if header.error != OK:
-            raise _refused(credentials, "the server did not accept user and password")
-        answer = SaslToken.read(reader).token
+            raise _refused(conversation, conversation.refusal)
+        return SaslToken.read(reader).token
     except DecodeError as error:
         raise RemoteProtocolError(f"SASL: an answer not understood: {error}") from error
-    if answer is None:
-        raise _refused(credentials, "the server does not offer SASL")
-    return answer
 
 
-def _refused(credentials: SaslCredentials, reason: str) -> AuthenticationError:
-    return AuthenticationError("connect", None, f"SASL as {credentials.user!r}: {reason}")
+def _refused(conversation: SaslConversation, reason: str) -> AuthenticationError:
+    return AuthenticationError("connect", None, f"{conversation.who}: {reason}")

@@ -28,14 +28,16 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
+from paddock.client.session.digest_md5 import DigestConversation
 from paddock.client.session.handshake import (
+    SaslConversation,
     SaslCredentials,
     SessionCredentials,
     authenticate,
-    check_installed,
     perform_handshake,
 )
 from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
+from paddock.client.session.kerberos import KerberosCredentials, KerberosLogin
 from paddock.client.session.session_log import SessionLog
 from paddock.client.session.transport import Transport
 from paddock.errors import RemoteProtocolError
@@ -50,6 +52,8 @@ _ATTEMPT_SECONDS_MIN: Final = 0.5
 # How often we can try before the session may be over, at least: one handshake that is not answered
 # must not cost us the session, also if there is only one server.
 _ATTEMPTS_MIN: Final = 3
+# What a client adds to a proof of DIGEST-MD5, so that no two of them are alike.
+_NONCE_BYTES: Final = 16
 # Between two questions for a read-write server: short at first, and at least so many in a session
 # timeout, since the session expires after it.
 _FIRST_PAUSE: Final = 0.1
@@ -80,10 +84,9 @@ class Reconnector:
         random: Randomness,
         *,
         tls: ssl.SSLContext | None,
-        sasl: SaslCredentials | None,
+        sasl: SaslCredentials | KerberosCredentials | None,
     ) -> None:
-        if sasl is not None:
-            check_installed()
+        self._sasl = KerberosLogin(sasl) if isinstance(sasl, KerberosCredentials) else sasl
         self._loop = asyncio.get_running_loop()
         self._log = SessionLog(logger, credentials)
         # How many attempts were in vain.
@@ -93,7 +96,6 @@ class Reconnector:
         self._connector = Connector(self._loop, random, tls)
         self._random = random
         self._tls = tls
-        self._sasl = sasl
         self._backoff = Backoff(random)
         # What went wrong last, by the host that it went wrong with.
         self._failures: dict[Host, str] = {}
@@ -158,10 +160,16 @@ class Reconnector:
                 raise
             self._credentials.check(reply)
             if self._sasl is not None and not self._credentials.is_refused(reply):
-                await authenticate(transport, self._sasl)
+                await authenticate(transport, self._conversation(host, transport))
             return Attachment(host, transport, reply, terms, asked_at)
 
         return await self._connector.reach(host, introduce, limit)
+
+    def _conversation(self, host: Host, transport: Transport) -> SaslConversation:
+        if isinstance(self._sasl, KerberosLogin):
+            return self._sasl.start(host.name, transport.peer_address)
+        assert self._sasl is not None
+        return DigestConversation(self._sasl, self._random.randbytes(_NONCE_BYTES).hex().encode())
 
     async def pause_after(self, *, was_of_use: bool) -> None:
         """Wait as long as we should when a connection is lost."""
@@ -298,7 +306,9 @@ def _explain(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        # Who was cancelled by it may have said what it waited for.
+        notes: list[str] = getattr(error.__cause__, "__notes__", [])
+        return notes[0] if notes else "no answer in time"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     if isinstance(error, OSError) and error.strerror is not None:

@@ -32,6 +32,7 @@ from paddock.client.session.clock import SessionClock
 from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.handshake import SaslCredentials, SessionCredentials
 from paddock.client.session.hosts import HostRing, Randomness
+from paddock.client.session.kerberos import KerberosCredentials
 from paddock.client.session.measuring import ConnectionRecord, measure
 from paddock.client.session.observed_dispatcher import ObservedDispatcher, error_of
 from paddock.client.session.reconnector import Attachment, Reconnector
@@ -83,7 +84,7 @@ class Session:
         own_path: Callable[[bytes], str],
         tls: ssl.SSLContext | None = None,
         read_only: bool = False,
-        sasl: SaslCredentials | None = None,
+        sasl: SaslCredentials | KerberosCredentials | None = None,
         exact: bool = False,
         chroot: str = "",
         observer: Observer | None = None,

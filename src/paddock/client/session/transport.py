@@ -49,6 +49,12 @@ class Transport:
         """Return whether what is written now may arrive, at once or later."""
         return self._asyncio_transport is not None and not self._asyncio_transport.is_closing()
 
+    @property
+    def peer_address(self) -> str:
+        """The address of the server, while there is a connection."""
+        assert self._asyncio_transport is not None
+        return str(self._asyncio_transport.get_extra_info("peername")[0])
+
     def write(self, data: bytes) -> bool:
         """Send something; return whether the server takes more at the moment."""
         if self._asyncio_transport is not None:

@@ -380,9 +380,13 @@ class ServerConfig:
     )
     # Upstream has no default; these are the schemes that prove something.
     enforced_schemes: frozenset[str] = setting(
-        frozenset({"digest", "x509"}),
+        frozenset({"digest", "sasl", "x509"}),
         "enforce.auth.schemes",
-        words("digest, ip or x509, with commas between them", "SCHEMES", "digest|ip|x509"),
+        words(
+            "digest, ip, sasl or x509, with commas between them",
+            "SCHEMES",
+            "digest|ip|sasl|x509",
+        ),
         "The schemes of which a client then needs one, with commas.",
     )
     x509_super_user: str | None = setting(
@@ -391,6 +395,81 @@ class ServerConfig:
         text("the subject of a certificate, as CN=…,O=…", "NAME"),
         "The superuser, as the subject of its certificate.",
         default_text="none",
+    )
+    # Upstream's is named by a property of Java alone, `java.security.auth.login.config`.
+    jaas_file: Path | None = setting(
+        None,
+        "paddock.jaasFile",
+        FILE,
+        "The JAAS file with the users of SASL, or the key of Kerberos, as Apache ZooKeeper's.",
+        default_text="none",
+    )
+    jaas_section: str = setting(
+        "Server",
+        "sasl.serverconfig",
+        text("the name of a section", "NAME"),
+        "Its section with them.",
+    )
+    # Upstream has nothing like it.
+    sasl_users_file: Path | None = setting(
+        None,
+        "paddock.saslUsersFile",
+        FILE,
+        "A file with users of SASL, as `htdigest FILE zk-sasl-md5 NAME` writes it.",
+        default_text="none",
+    )
+    # Upstream's is in the JAAS file alone.
+    kerberos_keytab: Path | None = setting(
+        None,
+        "paddock.kerberosKeytab",
+        FILE,
+        "The keytab with this server's key of Kerberos, where no JAAS file names it.",
+        default_text="none, or that of the system for a principal",
+    )
+    kerberos_principal: str | None = setting(
+        None,
+        "paddock.kerberosPrincipal",
+        text("a principal, as zookeeper/host@REALM", "PRINCIPAL"),
+        "This server's principal, whose key is there.",
+        default_text="any one that is there",
+    )
+    kerberos_rules: str = setting(
+        "DEFAULT",
+        "security.auth_to_local",
+        text("rules, as DEFAULT or RULE:[1:$1]", "RULES"),
+        "How a principal of Kerberos becomes the name that stands in ACLs.",
+    )
+    kerberos_removes_host: bool = setting(
+        False,
+        "kerberos.removeHostFromPrincipal",
+        SWITCH,
+        "Leave the host out of that name.",
+    )
+    kerberos_removes_realm: bool = setting(
+        False,
+        "kerberos.removeRealmFromPrincipal",
+        SWITCH,
+        "Leave the realm out of that name.",
+    )
+    sasl_super_users: frozenset[str] = setting(
+        frozenset(),
+        "superUser",
+        words("names of users, with commas between them", "NAMES", r"\S+"),
+        "The superusers among the users of SASL, with commas; superUser.1 and so on add to them.",
+        default_text="none",
+        is_family=True,
+    )
+    require_sasl: bool = setting(
+        False,
+        "sessionRequireClientSASLAuth",
+        SWITCH,
+        "Serve only clients that have authenticated by SASL.",
+    )
+    allow_failed_sasl: bool = setting(
+        False,
+        "allowSaslFailedClients",
+        SWITCH,
+        "Serve clients whose SASL failed, without an identity; not if they must authenticate.",
     )
 
     tls_key_store: Path | None = setting(
@@ -650,6 +729,7 @@ class ServerConfig:
         if self.port is None and self.secure_port is None:
             object.__setattr__(self, "port", DEFAULT_PORT)
         self._check_tls()
+        self._check_sasl()
         self._check_shared_log()
         if self.shared_log is not None:
             # There is no other log. A zoo.cfg of an ensemble may name the folder of Apache's.
@@ -701,6 +781,32 @@ class ServerConfig:
     def speaks_tls(self) -> bool:
         """Return whether any port accepts TLS."""
         return self.secure_port is not None or (self.port is not None and self.port_unification)
+
+    def offers_sasl(self) -> bool:
+        """Return whether clients may authenticate by SASL."""
+        users = (self.jaas_file, self.sasl_users_file)
+        return any(source is not None for source in users) or self.has_kerberos_key()
+
+    def has_kerberos_key(self) -> bool:
+        """Return whether a key of Kerberos is named, besides that of a JAAS file."""
+        return self.kerberos_keytab is not None or self.kerberos_principal is not None
+
+    def requires_sasl(self) -> bool:
+        """Return whether a client that fails to authenticate by SASL is told that it must."""
+        return self.enforce_authentication and "sasl" in self.enforced_schemes
+
+    def _check_sasl(self) -> None:
+        if self.require_sasl:
+            # As upstream, this overrules the others.
+            object.__setattr__(self, "enforce_authentication", True)
+            object.__setattr__(self, "enforced_schemes", frozenset({"sasl"}))
+        is_only_way = self.enforce_authentication and self.enforced_schemes == {"sasl"}
+        if is_only_way and not self.offers_sasl():
+            raise ConfigError(
+                "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file,"
+                " or --kerberos-keytab",
+                ("require_sasl", "enforced_schemes"),
+            )
 
     def _check_tls(self) -> None:
         if self.secure_host and self.secure_port is None:

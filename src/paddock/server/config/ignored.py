@@ -29,15 +29,20 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "a start on missing data is distinguished from one on an empty folder": """
         snapshot.trust.empty db.autocreate datadir.autocreate
         """,
-    "there is no SASL here": """
-        sessionRequireClientSASLAuth allowSaslFailedClients superUser letAnySaslUserDoX sasl.*
-        SASLAuthenticationProvider.* kerberos.* kinit requireKerberosConfig server.principal
-        server.realm requireClientAuthScheme jaasLoginRenew security.auth_to_local
-        java.security.login.auth.config
+    "Apache ZooKeeper does not read it either; see sessionRequireClientSASLAuth": """
+        requireClientAuthScheme
         """,
+    "users of SASL have what ACLs grant to them": "letAnySaslUserDoX",
+    "passwords of SASL are in its file of users": "SASLAuthenticationProvider.*",
+    "SASL has the users of paddock.jaasFile": "java.security.login.auth.config jaasLoginRenew",
+    "a server has its key in a keytab, and asks no KDC": "kinit requireKerberosConfig",
+    "it is about the server that a client looks for": "server.principal server.realm",
+    "it is a setting of clients, or of links between servers": "sasl.client*",
     "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
     "the digest scheme is always there": "DigestAuthenticationProvider.enabled",
-    "there are the schemes world, auth, ip, digest and x509": "authProvider.*",
+    "there are the schemes world, auth, ip, digest, x509, and sasl with paddock.jaasFile": """
+        authProvider.*
+        """,
     "ACLs always hold, and are checked when a write is applied": "skipACL enableEagerACLCheck",
     "the digest of the state is always kept": "digest.enabled",
     "the end of a session deletes its ephemerals in one log entry": "closeSessionTxn.enabled",
@@ -88,13 +93,3 @@ def why_unused(key: str) -> str | None:
     """Return why a key of upstream's is not used here; None if upstream does not have it."""
     prefixes = (name for name in _REASONS if name.endswith("*") and key.startswith(name[:-1]))
     return _REASONS.get(key) or _REASONS.get(next(prefixes, ""))
-
-
-def why_refused(key: str, value: str) -> str | None:
-    """Return why a key must not be ignored: it would keep clients out, and here it would not."""
-    if key.removeprefix("zookeeper.") == "sessionRequireClientSASLAuth" and value.lower() == "true":
-        return (
-            "expected false: there is no SASL here, and every client would be served; see"
-            " enforce.auth.enabled for other schemes"
-        )
-    return None

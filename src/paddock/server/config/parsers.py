@@ -217,6 +217,8 @@ class Setting:
     secret: bool
     # The name that its option and variable are made of.
     name: str
+    # Whether keys such as `key.1` add to it, as upstream.
+    is_family: bool
     # The field of ServerConfig.
     field: str = ""
 
@@ -244,11 +246,12 @@ def setting(
     minimum: int | None = None,
     secret: bool = False,
     name: str = "",
+    is_family: bool = False,
 ) -> Default:
     """Declare a field of `ServerConfig`.
 
     A section begins with the first field that names it. Without `default_text` the default itself
     is shown, without `name` the field's name is used.
     """
-    declared = Setting(key, parser, help, section, default_text, minimum, secret, name)
+    declared = Setting(key, parser, help, section, default_text, minimum, secret, name, is_family)
     return field(default=default, repr=not secret, metadata={"setting": declared})

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from paddock.server.config.config import ConfigError, ServerConfig
-from paddock.server.config.ignored import why_refused, why_unused
+from paddock.server.config.ignored import why_unused
 from paddock.server.config.parsers import VARIABLE_PREFIX, ExplainedError, Setting
 from paddock.server.config.properties import Property, read_properties, read_property_file
 from paddock.server.config.settings import SETTINGS
@@ -50,6 +50,8 @@ _ONLY_SHARED: Final = (
 _ONLY_ALONE: Final = ("data_log_directory",)
 
 _BY_KEY: Final = {setting.key: setting for setting in SETTINGS if setting.key}
+# Keys of these and a suffix add to the same setting.
+_FAMILIES: Final = {setting.key: setting for setting in SETTINGS if setting.is_family}
 _BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
 _BY_OPTION: Final = {setting.option: setting for setting in SETTINGS if setting.option}
 
@@ -74,15 +76,13 @@ class Settings:
                 self.warnings.append(
                     f"{where}no = or : in this line; {entry.key!r} is taken for a key"
                 )
-            setting = _BY_KEY.get(entry.key.removeprefix("zookeeper."))
+            key = entry.key.removeprefix("zookeeper.")
+            setting = _BY_KEY.get(key) or _FAMILIES.get(key.partition(".")[0])
             if setting is None:
                 self._servers.take(path, entry)
-                refusal = why_refused(entry.key, entry.value)
-                if refusal is not None:
-                    raise ConfigError(f"{where}{entry.key} = {entry.value!r}: {refusal}")
                 self.warnings.append(f"{where}key {entry.key!r} {_why_not_a_key(entry.key)}")
             else:
-                self._take(setting, f"{where}{entry.key}", entry.value)
+                self._take(setting, f"{where}{entry.key}", entry.value, adds=key != setting.key)
 
     def read_environment(self, environment: Mapping[str, str]) -> None:
         """Read the variables that begin with `PADDOCK_`."""
@@ -133,7 +133,7 @@ class Settings:
             if self._values.get(field) is not None
         ]
 
-    def _take(self, setting: Setting, where: str, text: str) -> None:
+    def _take(self, setting: Setting, where: str, text: str, *, adds: bool = False) -> None:
         origin = f"{where} = {'(not shown)' if setting.secret else repr(text)}"
         try:
             value = setting.parser.parse(text)
@@ -145,6 +145,8 @@ class Settings:
         if setting.minimum is not None and value < setting.minimum:
             self.warnings.append(f"{where} = {value} is too small, {setting.minimum} is used")
             value = setting.minimum
+        if adds:
+            value |= self._values.get(setting.field, frozenset())
         self.set(setting.field, value, origin)
 
 

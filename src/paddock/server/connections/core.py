@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from paddock.protocol import opcodes, operations
-from paddock.protocol.acl import Identity
 from paddock.server.config.config import ServerConfig
 from paddock.server.connections.admission import (
     Admission,
@@ -16,6 +15,7 @@ from paddock.server.connections.admission import (
     PartialRequests,
     SlowPeers,
 )
+from paddock.server.connections.authentication import Authentication, ClientCredentials
 from paddock.server.connections.feeds import Feeds
 from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
@@ -23,11 +23,10 @@ from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposer import Proposer
 from paddock.server.replication.replica import Replica
-from paddock.server.sessions.authentication import Authenticator
 from paddock.server.sessions.lifecycle import SessionLifecycle
-from paddock.server.sessions.policy import AuthenticationRequired, SessionPolicy
+from paddock.server.sessions.policy import SessionPolicy
 from paddock.state.access import Identities
-from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, SYNC
+from paddock.state.entry import CERTIFICATES, ENFORCE_QUOTA, EXTENDED_TYPES, NEVER_SASL, SASL, SYNC
 from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 from paddock.state.watches import Watches
@@ -64,11 +63,6 @@ class Core:
         self.random_bytes = random_bytes
         # Long work is done in turns.
         self.turns = Turns(monotonic)
-        self._authentication: SessionPolicy | None = (
-            AuthenticationRequired(config.enforced_schemes)
-            if config.enforce_authentication
-            else None
-        )
         # What servers that share a log need to speak; None for a server of its own.
         self.lease = lease
         # The operations that are answered from memory; and those that go through the log, with the
@@ -86,6 +80,7 @@ class Core:
             (EXTENDED_TYPES if config.extended_types_enabled else 0)
             | (ENFORCE_QUOTA if config.enforce_quota else 0)
             | (CERTIFICATES if config.speaks_tls() else 0)
+            | (SASL if config.offers_sasl() else 0)
         )
         self.lifecycle = SessionLifecycle(
             replica,
@@ -100,17 +95,19 @@ class Core:
         self.partial_requests = PartialRequests(config.max_request_bytes)
         self.slow_peers = SlowPeers(self.backlog)
         self.backpressure = Backpressure(proposer)
-        # All connections that are served, in the order of coming.
-        self.connections = self.admission.connections
         # Answers a four-letter word, piece by piece; None if it is not one.
         self.words: Callable[[bytes], Iterator[bytes] | None] = lambda _: None
-        # Returns a client's identities by its end of TLS.
-        self.recognise: Callable[[object], tuple[Identity, ...]] = lambda _: ()
+        self.credentials = ClientCredentials(config)
         # Whether sessions are served: not while the log is broken, nor during the stop.
         self.is_open = True
         # Whether read-only sessions are served while it is not open.
         self.is_read_only = False
         self._last_local_id = 0
+
+    @property
+    def connections(self) -> dict[AdmittedConnection, None]:
+        """All connections that are served, in the order of coming."""
+        return self.admission.connections
 
     def forget(self, connection: AdmittedConnection, watcher: Watcher) -> None:
         """Forget a connection that is not served any more, with its watches and feeds."""
@@ -120,10 +117,11 @@ class Core:
         if self.watches.remove_some(watcher, _WATCHES_A_TURN):
             self.turns.ask(_WatchRemoval(self.watches, self.turns, watcher))
 
-    def authenticator(self, address: str, tls: object = None) -> Authenticator:
-        return Authenticator(
-            address, self.config.super_digest, () if tls is None else self.recognise(tls)
-        )
+    def authentication(self, address: str, tls: object = None) -> Authentication:
+        sharing = self.replica.sharing
+        # In a service of several servers, SASL begins when all of them know it.
+        has_sasl = sharing is None or sharing.rules() > NEVER_SASL
+        return self.credentials.authentication(address, tls, has_sasl)
 
     def is_serving(self) -> bool:
         """Return whether any sessions are served."""
@@ -131,7 +129,7 @@ class Core:
 
     def policy_for(self, identities: Identities) -> SessionPolicy | None:
         """Return what a new session may not do; None if it is not restricted."""
-        policy = self._authentication
+        policy = self.credentials.policy
         return None if policy is None or policy.is_lifted(identities) else policy
 
     def local_session_id(self) -> int:

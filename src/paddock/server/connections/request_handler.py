@@ -41,8 +41,8 @@ from paddock.errors import (
 from paddock.protocol import opcodes, operations
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import PING_XID
-from paddock.protocol.requests import AuthPacket
 from paddock.server.connections.admission import AdmittedConnection
+from paddock.server.connections.authentication import Answer
 from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
 from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
@@ -61,8 +61,6 @@ logger: Final = logging.getLogger(__name__)
 
 # The xid and the operation, before the request itself.
 _HEADER_BYTES: Final = 8
-# A SASL token that is null.
-_NO_TOKEN: Final = b"\xff\xff\xff\xff"
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 _WATCHES_A_LOOK: Final = 100
@@ -117,7 +115,7 @@ class RequestHandler(Submitter):
         self._queries = core.queries
         self._machine = core.machine
         self._tracker = core.tracker
-        self._authenticator = core.authenticator(address, tls)
+        self._authentication = core.authentication(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
         # Frames that could not be served when they came; at most those of one read.
@@ -142,7 +140,7 @@ class RequestHandler(Submitter):
         self.buffer = SendBuffer(core.statistics, core.backlog)
         self.buffer.lease = core.lease
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
-        self.watcher.identities = self._authenticator.start()
+        self.watcher.identities = self._authentication.start()
         self.watcher.submitter = self
 
     def about(self) -> dict[str, object]:
@@ -197,6 +195,7 @@ class RequestHandler(Submitter):
         self._proposer.waiting_bytes -= self.queue.waiting_bytes
         self.queue.clear()
         self._held.clear()
+        self._authentication.close()
         if self._setting is not None:
             self._setting.abandon()
             self._setting = None
@@ -294,7 +293,7 @@ class RequestHandler(Submitter):
     def _serve_held(self) -> None:
         """Serve what was held, as far as possible now."""
         self._turn_is_due = False
-        if self.stage == OPEN and self.buffer.peer_reads:
+        if self.stage == OPEN and self.buffer.peer_reads and not self._authentication.is_busy:
             self._begin_turn()
             if self._setting is not None and not self._set_watches():
                 return
@@ -487,8 +486,6 @@ class RequestHandler(Submitter):
             self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
         self._request(frame)
-        if policy.is_lifted(self.watcher.identities):
-            self._policy = None
 
     def _must_wait(self, operation: int, frame: bytes) -> bool:
         """Return whether a query behind a write has to wait until no write is in flight."""
@@ -533,28 +530,40 @@ class RequestHandler(Submitter):
         return True
 
     def _authenticate(self, operation: int, xid: int, request: Reader) -> None:
-        if operation == opcodes.SASL:
-            # No mechanism is offered: a server without one answers with no token.
-            request.string()
-            self._reply_in_order(READY, xid, _NO_TOKEN, OK, 0)
-            return
-        packet = AuthPacket.read(request)
-        known = self.watcher.identities
-        error, identities = self._authenticator.receive(packet.scheme, packet.credentials, known)
-        # The new identities count from here on, also for what the client has sent already.
-        self.watcher.identities = identities
-        if error == OK:
-            self._tell_identities(known, identities)
+        answer = self._authentication.receive(
+            operation, request, self.watcher.identities, lambda late: self._resume_with(xid, late)
+        )
+        if answer is None:
+            # What comes next may depend on who the client is.
+            self.pause()
         else:
+            self._conclude(xid, answer)
+
+    def _resume_with(self, xid: int, answer: Answer) -> None:
+        """Answer a token that took long, and serve what came meanwhile."""
+        if self.stage != CLOSED:
+            self._conclude(xid, answer)
+            self._replica.mark_dirty(self)
+            self.wake()
+
+    def _conclude(self, xid: int, answer: Answer) -> None:
+        """Answer a packet or a token."""
+        known = self.watcher.identities
+        # The new identities count from here on, also for what the client has sent already.
+        self.watcher.identities = answer.identities
+        if self._policy is not None and self._policy.is_lifted(answer.identities):
+            self._policy = None
+        self._tell_identities(known, answer.identities)
+        if answer.failure:
             logger.warning(
-                "session 0x%x: authentication failed from %s, scheme %r",
+                "session 0x%x: authentication failed from %s, %s",
                 self.watcher.session,
                 self.address,
-                # The client may have sent one of any length.
-                (packet.scheme or "")[:40],
+                answer.failure,
                 extra=self.about(),
             )
-        self._reply_in_order(FINAL if error == AUTH_FAILED else READY, xid, b"", error, 0)
+        kind = FINAL if answer.is_final else READY
+        self._reply_in_order(kind, xid, answer.body, answer.error, 0)
 
     def _tell_identities(self, known: Identities, identities: Identities) -> None:
         """Write down which identities came on top of the known ones, if any did."""

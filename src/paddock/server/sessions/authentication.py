@@ -1,8 +1,7 @@
-"""Authentication schemes: how a client proves its identities.
+"""Authentication schemes of one packet: how a client proves its identities.
 
-A client sends AUTH packets, each of which is answered and may add identities. The schemes here need
-one packet each; a scheme that needs several keeps its state in the `Authenticator`, which lives as
-long as its connection.
+A client sends AUTH packets, each of which is answered and may add identities. SASL, which needs
+several steps, is in `paddock.server.sasl`.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ class Authenticator:
     ) -> tuple[int, Identities]:
         """Check a packet. Return the result code, and the client's identities from now on."""
         if scheme == "ip":
-            return _with(identities, Identity("ip", self._address))
+            return with_identities(identities, Identity("ip", self._address))
         if scheme == "x509" and self._certified:
-            return _with(identities, *self._certified)
+            return with_identities(identities, *self._certified)
         if scheme != "digest" or credentials is None:
             return AUTH_FAILED, identities
         digest = digest_id(credentials.decode("utf-8", "replace"))
         identity = Identity("digest", digest)
         if self._is_super(digest):
-            return _with(identities, SUPER, identity)
-        return _with(identities, identity)
+            return with_identities(identities, SUPER, identity)
+        return with_identities(identities, identity)
 
     def _is_super(self, digest: str) -> bool:
         # A settings file may hold bytes that are not text.
@@ -56,7 +55,8 @@ class Authenticator:
         return hmac.compare_digest(digest.encode(), known)
 
 
-def _with(identities: Identities, *more: Identity) -> tuple[int, Identities]:
+def with_identities(identities: Identities, *more: Identity) -> tuple[int, Identities]:
+    """Return OK and these identities with more, or AUTH_FAILED if they become too many."""
     if all(one in identities.entries for one in more):
         return OK, identities
     grown = identities.adding(*more)

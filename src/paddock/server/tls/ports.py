@@ -34,7 +34,7 @@ class TlsPorts:
 
     def start(self, service: Core, connection: Callable[[], asyncio.Protocol]) -> None:
         """Accept connections."""
-        service.recognise = self.credentials.identities
+        service.credentials.recognise = self.credentials.identities
         for listener in (self.secure, self.unified):
             listener.start(service.admission, connection)
         if self._config.tls_reload:

@@ -140,9 +140,16 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         ("forceSync=no", "a write is always on disk before it is acknowledged"),
         ("zookeeper.skipACL=yes", "ACLs always hold, and are checked when a write is applied"),
         ("netty.advancedFlowControl.enabled=true", "it is about the JVM and its libraries"),
-        ("authProvider.1=X", "there are the schemes world, auth, ip, digest and x509"),
-        ("jaasLoginRenew=3600000", "there is no SASL here"),
-        ("sessionRequireClientSASLAuth=false", "there is no SASL here"),
+        (
+            "authProvider.1=X",
+            "there are the schemes world, auth, ip, digest, x509, and sasl with paddock.jaasFile",
+        ),
+        ("jaasLoginRenew=3600000", "SASL has the users of paddock.jaasFile"),
+        ("zookeeper.sasl.client=true", "it is a setting of clients, or of links between servers"),
+        (
+            "requireClientAuthScheme=sasl",
+            "Apache ZooKeeper does not read it either; see sessionRequireClientSASLAuth",
+        ),
         ("maxBatchSize=9", "a batch forms while the one before it is written"),
         (
             "metricsProvider.numWorkerThreads=4",
@@ -275,12 +282,37 @@ def test_a_list_of_servers_that_cannot_be_read_is_refused(zoo_cfg: Path, tmp_pat
     )
 
 
-@pytest.mark.parametrize("prefix", ["", "zookeeper."])
-def test_a_file_that_lets_nobody_in_without_sasl_is_refused(zoo_cfg: Path, prefix: str) -> None:
-    with pytest.raises(
-        ConfigError, match="there is no SASL here, and every client would be served"
-    ):
-        read(zoo_cfg, f"{prefix}sessionRequireClientSASLAuth=true")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "sessionRequireClientSASLAuth=true",
+        "zookeeper.sessionRequireClientSASLAuth=true",
+        "enforce.auth.enabled=true\nenforce.auth.schemes=sasl",
+    ],
+)
+def test_a_file_that_lets_nobody_in_without_sasl_needs_users(zoo_cfg: Path, lines: str) -> None:
+    assert error_of(zoo_cfg, lines).endswith(
+        "nobody could authenticate: SASL needs users, by --jaas-file or --sasl-users-file, or"
+        " --kerberos-keytab"
+    )
+    config = config_of(zoo_cfg, f"{lines}\npaddock.jaasFile=/jaas.conf")
+    assert config.requires_sasl()
+    assert config.enforced_schemes == {"sasl"}
+
+
+def test_one_of_several_schemes_needs_no_users_of_sasl(zoo_cfg: Path) -> None:
+    assert not config_of(zoo_cfg, "enforce.auth.enabled=true").offers_sasl()
+
+
+def test_superusers_of_sasl_may_have_a_key_each(zoo_cfg: Path) -> None:
+    lines = "superUser=ann,bob\nsuperUser.1=zk/host@REALM\nzookeeper.superUser.ops=eve\n"
+    names = {"ann", "bob", "zk/host@REALM", "eve"}
+    assert config_of(zoo_cfg, lines).sasl_super_users == names
+    assert config_of(zoo_cfg, "superUser.1=eve").sasl_super_users == {"eve"}
+    # Not every key that begins like that is one.
+    settings = read(zoo_cfg, "superUsers=eve")
+    assert settings.warnings != []
+    assert settings.config().sasl_super_users == set()
 
 
 @pytest.mark.parametrize(
@@ -336,11 +368,12 @@ def test_a_value_means_the_same_wherever_it_is_written(setting: Any, zoo_cfg: Pa
     }.get(setting.field, "11")
     if setting.is_switch:
         text = "false" if getattr(ServerConfig(), setting.field) else "true"
-    # What no setting about TLS makes sense without.
+    # What no setting about TLS or SASL makes sense without.
     needed = {
         "PADDOCK_SECURE_PORT": "0",
         "PADDOCK_TLS_KEY_STORE": "/key",
         "PADDOCK_TLS_TRUST_STORE": "/trust",
+        "PADDOCK_JAAS_FILE": "/jaas",
     }
     # What is given together.
     if setting.field in ("etcd_cert_file", "etcd_key_file"):
