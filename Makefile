@@ -147,7 +147,12 @@ generated: $(VENV)/.dev ## write what is written by tools: the blocking twin, th
 	$(PURE) $(BIN)/python tools/reference.py
 	$(PURE) $(BIN)/python tools/commands.py
 
-docs: $(VENV)/.dev ## build the documentation into ./site; a warning, as a link into nothing, is a failure
+# Of the dashboard, as it is now; without chromium, and with PICTURES= , those that are there stay.
+PICTURES ?= $(CURDIR)/docs/pictures
+docs: $(VENV)/.dev ## take the pictures of the dashboard, and build the documentation into ./site; a warning is a failure
+ifneq ($(PICTURES),)
+	$(PURE) PICTURES='$(PICTURES)' $(BIN)/python -m pytest -q --no-header tests/browser/test_pictures.py
+endif
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'open site/index.html, or serve it: python3 -m http.server --directory site'
 

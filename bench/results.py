@@ -53,6 +53,12 @@ class Figure(StrEnum):
     FEED_RESUMED = "a feed from history"
     FEED_RESUMED_WAIT = "longest wait during a feed from history"
     FEED_RESUMED_MEMORY = "memory of a feed from history"
+    BROWSERS_CPU = "CPU for ten browsers"
+    BROWSERS_COST = "ten browsers"
+    BROWSERS_THROUGHPUT = "throughput with ten browsers"
+    SCRAPE_CPU = "CPU of a scrape"
+    SCRAPE_COST = "scraping"
+    SCRAPE_THROUGHPUT = "throughput with scraping"
 
 
 @dataclass(slots=True)

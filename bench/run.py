@@ -25,6 +25,7 @@ from bench import (
     beside,
     cluster,
     contest,
+    dashboard,
     growth,
     history,
     matrix,
@@ -52,6 +53,7 @@ PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "cluster": cluster.measure,
     "cluster-log": cluster.measure_log,
     "history": history.measure,
+    "dashboard": dashboard.measure,
 }
 IN_MEMORY: Final = {"tmpfs", "ramfs"}
 

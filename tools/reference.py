@@ -36,6 +36,8 @@ _WIDTH_MAX: Final = 88
 _EXAMPLE: Final = re.compile(r"(?<=\n\n) {4}.*\n(?:\n* {4}.*\n)*")
 # Module prefixes in the representation of a type.
 _MODULE: Final = re.compile(r"\b[a-z_]\w*(?:\.[a-z_]\w*)*\.(?=[A-Z])")
+# What may be the name of an alias.
+_ALIAS: Final = re.compile(r"\b[A-Z]\w*")
 # Named defaults.
 _NAMES: Final = {id(OPEN): "OPEN_ACL"}
 # Modules that tools/twin.py generates.
@@ -141,7 +143,8 @@ PAGES: Final = (
         "The client",
         "paddock",
         (
-            Section("Connecting", ("connect", "run")),
+            Section("Connecting", ("connect", "run", "Randomness")),
+            Section("Programs", ("run_in_sessions",), "paddock.client.sessions"),
             Section("Calls", ("Client",), "paddock.client.client"),
             Section("What calls give", ("NodeData", "Children", "Created", "Stat")),
             Section("Transactions", ("Transaction",), "paddock.client.transaction"),
@@ -177,6 +180,7 @@ PAGES: Final = (
         "paddock.sync",
         (
             Section("Connecting", ("connect", "timeout")),
+            Section("Programs", ("run_in_sessions",), "paddock.sync.sessions"),
             Section("Calls", ("Client", "Transaction", "MultiRead")),
             Section("What they give", ("Stream", "Scope")),
         ),
@@ -232,6 +236,10 @@ PAGES: Final = (
 )
 
 
+# Names that have a heading.
+_EXPORTED: Final = frozenset(name for page in PAGES for name in page.names())
+
+
 def pages() -> dict[Path, str]:
     """Return the text of each file."""
     written = {FOLDER / f"{page.name}.md": page.text() for page in PAGES}
@@ -269,15 +277,36 @@ def _described(name: str, thing: Any, seen: dict[Any, str]) -> list[str]:
             parts += [f"#### {name}.{member}", _code(line), _text(described)]
     for other, lines in shared.items():
         parts += [f"And as [{other}](#{other.lower()}):", _code("\n".join(lines))]
+    described_bases = [one.__name__ for one in thing.__mro__[1:] if one.__name__ in seen.values()]
+    for base in described_bases[:1]:
+        parts.append(f"It is a [{base}](#{base.lower()}), and has all that this has.")
     return parts
 
 
 def _is_made_by_users(kind: type[Any]) -> bool:
-    """Return whether users construct a class themselves, as they do every recipe."""
-    is_recipe = kind.__module__.startswith("paddock.recipes.")
+    """Return whether users construct a class themselves, as they do every recipe.
+
+    Then its blocking twin has a constructor, too.
+    """
+    twin = _twin(kind)
     return kind.__name__ in _MADE_BY_USERS or (
-        is_recipe and "client" in inspect.signature(kind.__init__).parameters
+        twin is not None
+        and kind.__module__.startswith("paddock.recipes.")
+        and any(
+            "__init__" in vars(one)
+            for one in twin.__mro__
+            if one.__module__.startswith("paddock.sync.recipes.")
+        )
     )
+
+
+def _twin(kind: type[Any]) -> type[Any] | None:
+    """Return the blocking twin of a class, if it has one."""
+    for home in ("paddock.sync", "paddock.sync.recipes"):
+        twin = getattr(importlib.import_module(home), kind.__name__, None)
+        if inspect.isclass(twin) and issubclass(twin, Twin) and twin is not kind:
+            return twin
+    return None
 
 
 def _member(name: str, value: Any) -> str:
@@ -307,16 +336,13 @@ def _members(kind: type[Any]) -> dict[str, Any]:
 
 def _attributes(kind: type[Any]) -> dict[str, property]:
     """Return the public attributes of a class, which are properties in its blocking twin."""
-    for home in ("paddock.sync", "paddock.sync.recipes"):
-        twin = getattr(importlib.import_module(home), kind.__name__, None)
-        if inspect.isclass(twin) and issubclass(twin, Twin) and twin is not kind:
-            return {
-                name: value
-                for one in twin.__mro__
-                for name, value in vars(one).items()
-                if isinstance(value, property) and not hasattr(kind, name)
-            }
-    return {}
+    twin = _twin(kind)
+    return {
+        name: value
+        for one in (() if twin is None else twin.__mro__)
+        for name, value in vars(one).items()
+        if isinstance(value, property) and not hasattr(kind, name)
+    }
 
 
 def _is_hidden(kind: type[Any]) -> bool:
@@ -348,7 +374,8 @@ def _errors_text() -> str:
     table = ["| error | code | it says | what it means |", "|---|---|---|---|"]
     for depth, kind in _errors(errors.PaddockError):
         own = vars(kind)
-        name = "&emsp;" * depth + kind.__name__
+        # With a place of its own, for links from the types of signatures.
+        name = f'{"&emsp;" * depth}<span id="{kind.__name__.lower()}">{kind.__name__}</span>'
         told = " ".join(_text(kind).split())
         table.append(f"| {name} | {own.get('code', '')} | {own.get('meaning', '')} | {told} |")
     return _page(["# Errors", _text(errors), "## All of them", "\n".join(table)])
@@ -398,7 +425,7 @@ def _signature(name: str, function: Any) -> str:
             parameters.append("*")
         text = f"*{one.name}" if one.kind is one.VAR_POSITIONAL else one.name
         if one.annotation is not one.empty:
-            text += f": {_plain(one.annotation)}"
+            text += f": {_expanded(_plain(one.annotation), function)}"
         if one.default is not one.empty:
             text += f" = {_NAMES.get(id(one.default)) or _value(one.default)}"
         parameters.append(text)
@@ -410,8 +437,19 @@ def _signature(name: str, function: Any) -> str:
     return "\n".join([start, *(f"    {one}," for one in parameters), end])
 
 
+def _expanded(annotation: str, function: Any) -> str:
+    """Return a type with the aliases that users cannot import written out."""
+
+    def written_out(found: re.Match[str]) -> str:
+        meant = function.__globals__.get(found[0])
+        is_alias = not inspect.isclass(meant) and hasattr(meant, "__args__")
+        return _plain(meant) if is_alias and found[0] not in _EXPORTED else found[0]
+
+    return _ALIAS.sub(written_out, annotation)
+
+
 def _result(function: Any) -> str:
-    result = _plain(inspect.signature(function).return_annotation)
+    result = _expanded(_plain(inspect.signature(function).return_annotation), function)
     # The decorator has changed the type of the generator.
     wrapped = getattr(function, "__wrapped__", None)
     if inspect.isasyncgenfunction(wrapped):

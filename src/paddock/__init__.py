@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from paddock.client.operations.walk import WalkedNode
     from paddock.client.results import Children, Created, NodeData
     from paddock.client.session.handshake import SaslCredentials
+    from paddock.client.session.hosts import Randomness
     from paddock.client.session.kerberos import KerberosCredentials
     from paddock.client.session.state_publisher import StateListener
+    from paddock.client.sessions import run_in_sessions
     from paddock.client.states import Event, EventType, FeedKind, SessionState
     from paddock.client.transaction import Transaction
     from paddock.client.watches.watches import Watcher, WatchKind
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         LocalProtocolError,
         LockStateError,
         MarshallingError,
+        MixedLayoutsError,
         NewConfigNoQuorumError,
         NoAuthError,
         NoChildrenForEphemeralsError,
@@ -101,6 +104,7 @@ __all__ = [
     "sync",
     "connect",
     "run",
+    "run_in_sessions",
     "CREATOR_ALL_ACL",
     "OPEN_ACL",
     "READ_ONLY_ACL",
@@ -116,6 +120,7 @@ __all__ = [
     "Reading",
     "SaslCredentials",
     "KerberosCredentials",
+    "Randomness",
     "Event",
     "EventType",
     "SessionState",
@@ -143,6 +148,7 @@ __all__ = [
     "LocalProtocolError",
     "LockStateError",
     "MarshallingError",
+    "MixedLayoutsError",
     "NewConfigNoQuorumError",
     "NoAuthError",
     "NoChildrenForEphemeralsError",
@@ -193,6 +199,7 @@ _HOMES = (
     "paddock.client.session.state_publisher",
     "paddock.client.session.handshake",
     "paddock.client.session.kerberos",
+    "paddock.client.session.hosts",
     "paddock.client.operations.streams",
     "paddock.client.operations.feeds",
     "paddock.client.results",
@@ -201,6 +208,7 @@ _HOMES = (
     "paddock.client.multiread",
     "paddock._loops",
     "paddock.client.client",
+    "paddock.client.sessions",
     "paddock.api",
 )
 

@@ -54,17 +54,26 @@ THROTTLED: Final = -127
 
 
 class PaddockError(Exception):
-    """The root of everything that Paddock raises on purpose."""
+    """The root of everything that Paddock raises on purpose.
+
+    `session_may_be_over` says whether the session is the reason: it has expired, or nothing was
+    answered for so long that it may have. `run_in_sessions` goes on with a new one then.
+    """
+
+    session_may_be_over: bool = False
 
 
 class ServiceError(PaddockError):
     """A reply of the service with an error code: operation, path, code and reason.
 
     The reason is the meaning of the code, unless more is known. A hint names what helps.
+    `may_be_applied` is False if a write surely has no effect, now or later: it was refused or never
+    sent, or the terms of an exact session say so. It may be repeated then, whatever it is.
     """
 
     # That of the class, or an unknown one of its own.
     code: int = API_ERROR
+    may_be_applied: bool = False
     meaning: ClassVar[str] = "the service refused the request"
 
     def __init__(
@@ -127,8 +136,10 @@ class ConnectionLostError(ServiceError):
 
     In an exact session this means that the session may be over, or that the service has another
     history than before; a lost connection alone leaves nothing unknown there. If it was not even
-    sent, the message says so.
+    sent, `may_be_applied` is False, and the message says so.
     """
+
+    may_be_applied = True
 
 
 class NotAppliedError(ConnectionLostError):
@@ -138,6 +149,7 @@ class NotAppliedError(ConnectionLostError):
     """
 
     meaning = "it had no effect: connection after connection was lost with it"
+    may_be_applied = False
 
 
 class ReplyLostError(ConnectionLostError):
@@ -151,12 +163,20 @@ class ReplyLostError(ConnectionLostError):
 
 @_code(SESSION_EXPIRED, "the session has expired")
 class SessionExpiredError(ServiceError):
-    """The session is over, and its ephemeral nodes are gone: it has expired, or was closed."""
+    """The session is over, and its ephemeral nodes are gone: it has expired, or was closed.
+
+    A write that was in flight may have been applied before that, as `may_be_applied` says.
+    """
+
+    may_be_applied = True
+    session_may_be_over = True
 
 
 @_code(AUTH_FAILED, "the credentials were not accepted")
 class AuthenticationError(ServiceError):
     """The credentials were not accepted."""
+
+    may_be_applied = True
 
 
 class ProtocolError(PaddockError):
@@ -185,6 +205,13 @@ class RecipeError(PaddockError):
 
 class LockStateError(RecipeError):
     """It cannot be taken by who has it, or be released by who does not; nothing has changed."""
+
+
+class MixedLayoutsError(RecipeError):
+    """Others at the same path do not see us: they name their nodes in another way.
+
+    Nothing is held. The message says which layout they have: ask for the same, or use another path.
+    """
 
 
 class GrantLostError(RecipeError):

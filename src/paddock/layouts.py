@@ -7,19 +7,31 @@ A contender in a line has an ephemeral sequential node:
 
     _c_<mark>-lock-0000000007                 Paddock's, with a mark of 32 hexadecimal digits;
                                               Curator's, with a UUID that has dashes
-    <32 digits>__lock__0000000007             kazoo's
+    <32 digits>__lock__0000000007             kazoo's; Paddock's with `layout="kazoo"`
+
+A holder is asked to let go by the data of its node. Curator's Revoker writes `__REVOKE__`, and does
+not say who asks. Paddock adds two lines, of which Curator knows nothing: who asks, as JSON, and the
+data that were there before.
+
+    __REVOKE__
+    [{"mark": "9f...", "data": "worker 9", "session": "0x1000a"}]
+    worker 7
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 PADDOCK: Final = "Paddock"
 KAZOO: Final = "kazoo"
 CURATOR: Final = "Curator"
+
+# The layouts that our recipes can be asked for; the first is that of both Paddock and Curator.
+LAYOUT_NAMES: Final = ("curator", "kazoo")
 
 # What a contender waits for: the part of its node's name before the number. The first five are
 # those of Curator's recipes, so that its contenders and ours can stand in one line.
@@ -35,6 +47,12 @@ WORKER: Final = "worker-"
 # kazoo's locks, and the readers of its read-write locks.
 KAZOO_LOCK: Final = "__lock__"
 KAZOO_READ: Final = "__rlock__"
+# What both Curator and kazoo have: locks, read-write locks and elections.
+IN_BOTH_LAYOUTS: Final = frozenset({LOCK, READ, WRITE, LATCH, KAZOO_LOCK, KAZOO_READ})
+
+# How Curator asks a holder to let go, and how many requests its node keeps of ours.
+REVOKE: Final = b"__REVOKE__"
+REQUESTS_MAX: Final = 100
 
 # The data of a closed barrier of Paddock's, which is a persistent node of any name.
 CLOSED_BARRIER: Final = b"paddock: closed barrier"
@@ -82,6 +100,71 @@ class Place(NamedTuple):
     # What it waits for, such as `lock-`.
     kind: str
     number: int
+
+
+class Request(NamedTuple):
+    """A request to let go."""
+
+    # Random, to tell it from others; empty if it is Curator's.
+    mark: str = ""
+    # What the asker says about itself.
+    data: bytes = b""
+    # The asker's session; 0 if it is not known.
+    session_id: int = 0
+
+
+class Asked(NamedTuple):
+    """The data of a contender's node: its own, and the requests to let go."""
+
+    own: bytes
+    requests: Sequence[Request]
+
+
+def place_name(layout: str, mark: str, kind: str) -> str:
+    """Return how the name of a contender begins: the service adds the number."""
+    return f"{mark}{kind}" if layout == "kazoo" else f"_c_{mark}-{kind}"
+
+
+def is_foreign(layout: str, name: str) -> bool:
+    """Return whether it is a contender of another layout, which does not wait for ours."""
+    place = place_of(name)
+    return place is not None and (place.layout == KAZOO) != (layout == "kazoo")
+
+
+def read_requests(data: bytes) -> Asked:
+    """Return what is in the data of a contender's node."""
+    if data == REVOKE:
+        return Asked(b"", [Request()])
+    head, _, rest = data.partition(b"\n")
+    if head != REVOKE:
+        return Asked(data, ())
+    listed, _, own = rest.partition(b"\n")
+    try:
+        return Asked(own, [_request(one) for one in json.loads(listed)])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # Somebody else's data.
+        return Asked(data, ())
+
+
+def with_request(data: bytes, request: Request) -> bytes:
+    """Return the data of a contender's node with one more request, without the oldest of many."""
+    own, requests = read_requests(data)
+    kept = [*requests, request][-REQUESTS_MAX:]
+    listed = [
+        {"mark": one.mark, "data": _text(one.data), "session": f"0x{one.session_id:x}"}
+        for one in kept
+    ]
+    return b"\n".join((REVOKE, json.dumps(listed).encode(), own))
+
+
+def _request(fields: dict[str, str]) -> Request:
+    data = fields["data"].encode("utf-8", "surrogateescape")
+    return Request(fields["mark"], data, int(fields["session"], 16))
+
+
+def _text(data: bytes) -> str:
+    """Return data as text that can be read, and turned back into the same bytes."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 @functools.lru_cache(maxsize=4096)

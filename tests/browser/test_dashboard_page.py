@@ -3,81 +3,37 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from typing import TypeVar
+from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
-from paddock.sync import Client, connect
-from tests.support.command import COMMAND, DEADLINE_S, serving
-from tests.support.dashboard_page import CHROMIUM, PHONE, DashboardPage, chromium
+from paddock.sync import Client
+from paddock.sync.recipes import Lock
+from tests.support.command import serving
+from tests.support.dashboard_page import PHONE, DashboardPage
+from tests.support.dashboard_stage import Stage, dashboard_of
 
-if find_spec("paddock.dashboard.app") is None or not CHROMIUM.exists():
-    pytest.skip("needs the dashboard, and Debian's chromium", allow_module_level=True)
-
-T = TypeVar("T")
-
-LINK = re.compile(r"http://\S+/login\?token=\S+")
 MANY = 3000
+MARKUP = "<img src=x onerror=alert(1)>"
 HOSTILE = (
     "<script>alert(1)<\u2215script>",
-    "<img src=x onerror=alert(1)>",
+    MARKUP,
     "\u05e9\u05dc\u05d5\u05dd",
+    "\u202egnp.exe\u2028\u200b",
     " edges ",
     "x" * 20_000,
 )
 
 
-class Stage:
-    """A server with its dashboard, and a client of it."""
-
-    def __init__(
-        self, client: Client, process: subprocess.Popen[str], thread: ThreadPoolExecutor
-    ) -> None:
-        self._client = client
-        self._process = process
-        self._thread = thread
-
-    def call(self, work: Callable[[Client], T]) -> T:
-        """Let the client do something, in a thread where no event loop runs."""
-        return self._thread.submit(work, self._client).result(DEADLINE_S)
-
-    def link(self) -> str:
-        """Return the next link that the dashboard prints."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if (match := LINK.search(line)) is not None:
-                return match[0]
-        raise AssertionError("it has ended without a link")
-
-
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    data = tmp_path_factory.mktemp("dashboard") / "data"
-    with serving("--data", data, "--port", "0") as server:
+    folder = tmp_path_factory.mktemp("dashboard")
+    with serving("--data", folder / "data", "--port", "0") as server:
         hosts = "{}:{}".format(*server.address)
-        process = subprocess.Popen(
-            [
-                *(*COMMAND, "dashboard", "--server", hosts, "--port", "0", "--no-open"),
-                *("--allow-writes", "--data", str(data)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            with connect(hosts) as client, ThreadPoolExecutor(1) as thread:
-                stage = Stage(client, process, thread)
-                stage.call(fill)
-                yield stage
-        finally:
-            process.terminate()
-            process.communicate(timeout=DEADLINE_S)
+        with dashboard_of(hosts, folder, "--allow-writes", "--data", folder / "data") as stage:
+            stage.call(fill)
+            yield stage
 
 
 def fill(client: Client) -> None:
@@ -97,11 +53,10 @@ def fill(client: Client) -> None:
 
 
 @pytest.fixture(scope="module")
-def page(stage: Stage) -> Iterator[DashboardPage]:
-    with chromium() as browser:
-        page = DashboardPage(browser, stage.link())
-        yield page
-        assert page.complaints == []
+def page(stage: Stage, browser: Browser) -> Iterator[DashboardPage]:
+    page = DashboardPage(browser, stage.link())
+    yield page
+    assert page.complaints == []
 
 
 def test_many_children_are_walked_by_keys_and_only_some_are_in_the_page(
@@ -138,7 +93,46 @@ def test_hostile_names_and_data_are_text(page: DashboardPage, stage: Stage) -> N
     assert page.page.locator(".tree img, .node img, .data b").count() == 0
     assert page.row("20 kB in all").count() == 1
     assert page.row("·edges·").count() == 1
+    # What turns texts around, and what cannot be seen, is a sign.
+    assert page.row("[U+202E]gnp.exe[U+2028][U+200B]").count() == 1
     assert page.complaints == []
+
+
+def test_a_name_of_a_megabyte_is_cut(page: DashboardPage, stage: Stage) -> None:
+    name = "x" * 1_000_000
+    stage.call(lambda client: client.create(f"/huge/{name}", make_parents=True))
+    page.select("/huge")
+    page.row("huge").locator(".toggle.closed").click()
+    page.row("1 MB in all").click()
+    page.page.locator(".node .empty", has_text="too long to ask for").wait_for()
+    assert page.scroll_overflow() <= 0
+    stage.call(lambda client: client.delete_tree("/huge"))
+    page.select("/config/motd")
+    page.row("huge").wait_for(state="detached")
+
+
+def test_hostile_names_change_no_view(page: DashboardPage, stage: Stage) -> None:
+    client = stage.client()
+    stage.run(lambda: client.add_auth("digest", f"{MARKUP}:secret".encode()))
+    stage.run(stage.run(lambda: Lock(client, f"/hostile/\u202e{MARKUP}")).acquire)
+    session = f"0x{client.session_id:x}"
+    page.show("coordination")
+    shown = page.page.locator(".recipe", has_text=f"[U+202E]{MARKUP}")
+    shown.locator("li", has_text=session).wait_for()
+    page.show("sessions")
+    page.page.get_by_role("row").filter(has_text=f"digest:{MARKUP}").wait_for()
+    page.show("sessions", id=session)
+    page.page.locator(".paths a", has_text=MARKUP).wait_for()
+    page.page.locator(".story li").first.wait_for()
+    for strange in (MARKUP, f"/{MARKUP}", "\u202e", "/" + "x" * 5_000):
+        for view in ("tree", "sessions", "time", "coordination"):
+            page.show(view, path=strange, id=strange, at=strange)
+    page.show("overview")
+    page.page.locator(".badge", has_text="standalone").wait_for()
+    assert page.page.locator("main img, main b, main script, [onerror]").count() == 0
+    assert page.scroll_overflow() <= 0
+    assert page.complaints == []
+    stage.run(client.close)
 
 
 def test_a_search_finds_names_below_the_root(page: DashboardPage) -> None:
@@ -195,9 +189,7 @@ def test_no_view_keeps_anybody_out(page: DashboardPage, view: str) -> None:
     assert page.scroll_overflow() <= 0
 
 
-def test_a_second_browser_on_a_phone_sees_the_same(stage: Stage, page: DashboardPage) -> None:
-    browser = page.page.context.browser
-    assert browser is not None
+def test_a_second_browser_on_a_phone_sees_the_same(stage: Stage, browser: Browser) -> None:
     phone = DashboardPage(browser, stage.link(), PHONE, is_dark=True)
     phone.show("tree", path="/config/motd")
     phone.wait_data(stage.call(lambda client: client.get("/config/motd").data).decode())

@@ -248,6 +248,13 @@ MNTR_HAS_MORE_ROWS = Difference(
     paddock=False,
 )
 
+PERCENTILES_ARE_FRACTIONS = Difference(
+    "the percentiles of latencies in mntr have fractions of a millisecond",
+    "in whole milliseconds most of them would be 0",
+    apache=False,
+    paddock=True,
+)
+
 ENVI_NAMES_FOLDERS = Difference(
     "envi names the user, its home and the folders of the JVM",
     "anybody with a socket may ask",

@@ -13,7 +13,7 @@ import pytest
 from paddock.api import connect
 from paddock.client.client import Client
 from paddock.errors import NoNodeError
-from paddock.recipes import Grant, Lock, ReadWriteLock, Semaphore
+from paddock.recipes import Grant, Lock, ReadWriteLock, ReleaseRequest, Semaphore
 from tests.support.recipes import run, until
 from tests.support.server import Server
 
@@ -156,6 +156,36 @@ async def leases(client: Client, curator: Neighbour, path: str) -> None:
     await curator.release("fourth")
 
 
+async def requests(client: Client, curator: Neighbour, path: str) -> None:
+    """Each asks the other to let go, by Curator's own means; ours say more to each other."""
+    await curator.take("first", "revocable", path)
+    lock = Lock(client, path, data=b"ours")
+    [asked] = await lock.ask_to_release()
+    assert asked.session_id != client.session_id
+    await curator.wait_until_said("asked first")
+    waiting = asyncio.create_task(_take(lock))
+    await until(partial(_stand, client, path, 2))
+    await curator.release("first")
+    grant = await waiting
+    assert not grant.asked
+    curator.order("revoke", "it", path)
+    await curator.wait_until_said("revoked it")
+    assert list(await grant.wait_asked()) == [ReleaseRequest(b"", 0)]
+    await Lock(client, path, data=b"another").ask_to_release()
+    await until(lambda: len(grant.asked) == 2)
+    assert grant.asked[1] == ReleaseRequest(b"another", client.session_id)
+    assert grant.is_held
+    # A revocable holder of Curator's is asked by its own means only: it knows nothing of our words.
+    curator.order("take", "second", "revocable", path)
+    await until(partial(_stand, client, path, 2))
+    await grant.release()
+    await curator.wait_until_said("held second")
+    await client.sync()
+    assert "asked second" not in curator.said
+    await curator.release("second")
+    await curator.wait_until_said("released second")
+
+
 Story: TypeAlias = Callable[[Client, Neighbour, str], Coroutine[Any, Any, None]]
 
 
@@ -169,6 +199,7 @@ def test_ours_and_curators_contenders_are_served_in_one_order(
             "mutex": in_one_line,
             "readers-and-writers": readers_and_writers,
             "semaphore": leases,
+            "requests": requests,
         }
         async with (
             neighbour(curator, server) as beside_us,

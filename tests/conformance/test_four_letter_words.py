@@ -8,7 +8,12 @@ import socket
 import pytest
 
 from tests.conformance.conftest import Connect
-from tests.conformance.differences import ENVI_NAMES_FOLDERS, HASH_OF_NOW, MNTR_HAS_MORE_ROWS
+from tests.conformance.differences import (
+    ENVI_NAMES_FOLDERS,
+    HASH_OF_NOW,
+    MNTR_HAS_MORE_ROWS,
+    PERCENTILES_ARE_FRACTIONS,
+)
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.server import Server
@@ -26,6 +31,7 @@ SUMMARY = (
 )
 
 # The rows of mntr that Paddock has; their order is that of a hash table in Apache.
+PERCENTILES = ("p50", "p95", "p99", "p999")
 MNTR_KEYS = [
     "zk_version",
     "zk_server_state",
@@ -57,8 +63,8 @@ MNTR_KEYS = [
     *(f"zk_{part}_startup_txns_loaded" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_dbinittime" for part in ("avg", "min", "max", "cnt", "sum")),
     *(f"zk_{part}_sync_processor_batch_size" for part in ("avg", "min", "max", "cnt", "sum")),
-    *(f"zk_{part}_updatelatency" for part in ("avg", "min", "max", "cnt", "sum")),
-    *(f"zk_{part}_readlatency" for part in ("avg", "min", "max", "cnt", "sum")),
+    *(f"zk_{part}_updatelatency" for part in ("avg", "min", "max", "cnt", "sum", *PERCENTILES)),
+    *(f"zk_{part}_readlatency" for part in ("avg", "min", "max", "cnt", "sum", *PERCENTILES)),
     *(
         f"zk_{part}_node_{event}_watch_count"
         for event in ("created", "deleted", "changed", "children")
@@ -134,6 +140,9 @@ def test_mntr_is_lines_of_key_tab_value(server: Server) -> None:
     assert values.pop("zk_version") in four_letter_word(server.address, "srvr")
     for key in MNTR_KEYS[2:]:
         number = r"\d+\.\d+" if key.startswith("zk_avg_") else r"\d+"
+        if key.startswith("zk_p") and key.endswith("latency"):
+            assert ("." in values[key]) == PERCENTILES_ARE_FRACTIONS.on(server)
+            number = r"\d+(\.\d+)?"
         assert re.fullmatch(number, values[key]), (key, values[key])
 
 
@@ -153,6 +162,7 @@ def test_mntr_counts_the_same_for_the_same_operations(
     grown = {
         key: int(after[key]) - int(before[key])
         for key in MNTR_KEYS
+        if not key.startswith(("zk_p50", "zk_p95", "zk_p99"))
         if before[key].isdigit() and after[key] != before[key]
     }
     path_bytes = len(f"{base}/e") + len(f"{base}/n")

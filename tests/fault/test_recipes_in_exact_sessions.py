@@ -17,6 +17,7 @@ from tests.fault import (
     test_counter_faults,
     test_discovery_faults,
     test_election_faults,
+    test_kazoo_layout_faults,
     test_lease_faults,
     test_lock_faults,
     test_log_room_faults,
@@ -27,6 +28,7 @@ from tests.fault import (
     test_partitioner_faults,
     test_persistent_node_faults,
     test_queue_faults,
+    test_revocation_faults,
     test_rw_lock_faults,
     test_semaphore_faults,
 )
@@ -42,12 +44,14 @@ UNMARKED: Final = {
     "value": test_counter_faults.APPENDING,
 }
 MARKED: Final = {
+    "asker": test_revocation_faults.ASKING,
     "cache": test_cache_faults.STORY,
     "configuration": test_naming_faults.CONFIGURED,
     "consumer": test_queue_faults.IN_MANY_HANDS,
     "double barrier": test_barrier_faults.COMPLETED,
     "election": test_election_faults.SCOPE,
     "instance": test_discovery_faults.SERVED,
+    "kazoo semaphore": test_kazoo_layout_faults.SEMAPHORE,
     "lease": test_lease_faults.RENEWED,
     "lock": test_lock_faults.IN_THE_MIDDLE,
     "log room": test_log_room_faults.WRITING,

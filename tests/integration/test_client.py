@@ -19,6 +19,7 @@ from paddock.errors import (
     InvalidACLError,
     InvalidArgumentError,
     NoAuthError,
+    NoChildrenForEphemeralsError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -190,6 +191,48 @@ def test_parents_are_made_and_trees_are_deleted(server: Service, path: str) -> N
         assert await client.delete_tree(path) == 0
 
     run(server, scenario)
+
+
+def test_a_path_is_ensured_with_its_parents_and_their_acl(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.add_auth("digest", b"alice:secret")
+        await client.create(path, b"kept")
+        await client.ensure_path(f"{path}/a/b", acl=CREATOR_ALL)
+        await client.ensure_path(f"{path}/a/b")
+        await client.ensure_path("/")
+        assert (await client.get(path)).data == b"kept"
+        for made in (f"{path}/a", f"{path}/a/b"):
+            acl, stat = await client.get_acl(made)
+            assert [one.identity.scheme for one in acl] == ["digest"]
+            assert (stat.aversion, stat.data_length) == (0, 0)
+        with pytest.raises(InvalidArgumentError, match="acl: "):
+            await client.ensure_path(path, acl=[])
+        await client.create(f"{path}/ephemeral", ephemeral=True)
+        with pytest.raises(NoChildrenForEphemeralsError):
+            await client.ensure_path(f"{path}/ephemeral/below")
+        async with client_of(server) as stranger:
+            # It exists, so the right to create it is not needed.
+            await stranger.sync()
+            await stranger.ensure_path(f"{path}/a")
+            with pytest.raises(NoAuthError):
+                await stranger.ensure_path(f"{path}/a/b/c")
+
+    run(server, scenario)
+
+
+def test_a_chroot_that_does_not_exist_is_ensured(server: Service, path: str) -> None:
+    async def scenario(client: Client) -> None:
+        await client.ensure_path("/")
+        assert await client.children("/") == []
+        await client.ensure_path("/a/b")
+        assert await client.children("/a") == ["b"]
+
+    async def look(client: Client) -> None:
+        await client.sync()
+        assert await client.delete_tree(path) == 5
+
+    run(server, scenario, f"{path}/deep/chroot")
+    run(server, look)
 
 
 def test_a_protected_create_has_a_mark_in_its_name(server: Service, path: str) -> None:

@@ -51,8 +51,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "reader-beside-writer",
         "A reader waits for the writers before it.",
         "recipes/locks/rw_lock.py",
-        "        return self._line.new_place(_READ, _last_writer)\n",
-        "        return self._line.new_place(_READ, lambda before: None)\n",
+        "        return self._line.new_place(self._kinds.read, _last_writer, is_revocable=True)\n",
+        "        return self._line.new_place(self._kinds.read, lambda before: None)\n",
     ),
     mutation(
         "one-lease-too-many",

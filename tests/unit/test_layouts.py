@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paddock import layouts
-from paddock.layouts import CURATOR, KAZOO, PADDOCK, Place
+from paddock.layouts import CURATOR, KAZOO, PADDOCK, Place, Request
 
 MARK = "0123456789abcdef" * 2
 UUID = "f311e146-b032-4918-a013-25462fe11a43"
@@ -87,3 +87,72 @@ def test_numbers_that_wrap_stay_in_order() -> None:
     late, early = layouts.ranked([-(2**31), 2**31 - 1])
     assert early < late
     assert layouts.ranked([]) == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "kind", "name"),
+    [
+        ("curator", "lock-", f"_c_{MARK}-lock-"),
+        ("kazoo", "__rlock__", f"{MARK}__rlock__"),
+    ],
+)
+def test_a_name_is_begun_in_the_layout_that_is_asked_for(layout: str, kind: str, name: str) -> None:
+    assert layouts.place_name(layout, MARK, kind) == name
+    place = layouts.place_of(f"{name}0000000007")
+    assert place is not None
+    assert (place.layout, place.kind) == (KAZOO if layout == "kazoo" else PADDOCK, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "in_curators", "in_kazoos"),
+    [
+        (f"_c_{MARK}-lock-0000000007", False, True),
+        (f"_c_{UUID}-__READ__0000000007", False, True),
+        (f"{MARK}__lock__0000000003", True, False),
+        (f"{MARK}__rlock__0000000003", True, False),
+        ("lock-0000000007", False, False),
+        (MARK, False, False),
+    ],
+)
+def test_contenders_of_another_layout_are_told_from_strangers(
+    name: str, in_curators: bool, in_kazoos: bool
+) -> None:
+    assert layouts.is_foreign("curator", name) is in_curators
+    assert layouts.is_foreign("kazoo", name) is in_kazoos
+
+
+@pytest.mark.parametrize("own", [b"", b"worker 7", b"\n\n", b"\xff\x00", b"[]"])
+def test_requests_are_kept_beside_the_holders_own_data(own: bytes) -> None:
+    first = Request("a" * 32, b"worker 9", 0x1000A)
+    second = Request("b" * 32, b"\xff\n\xed\xa0\x80", 2**63 - 1)
+    data = layouts.with_request(layouts.with_request(own, first), second)
+    assert data.startswith(layouts.REVOKE + b"\n")
+    found = layouts.read_requests(data)
+    assert (found.own, list(found.requests)) == (own, [first, second])
+
+
+def test_a_request_of_curators_says_nothing_and_leaves_nothing_of_the_data() -> None:
+    assert layouts.read_requests(layouts.REVOKE) == (b"", [Request()])
+    later = layouts.with_request(layouts.REVOKE, Request("a" * 32, b"me", 1))
+    assert layouts.read_requests(later) == (b"", [Request(), Request("a" * 32, b"me", 1)])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"worker 7",
+        b"worker\n[]\n",
+        b"__REVOKE__ me",
+        b"__REVOKE__\n",
+        b"__REVOKE__\nnot json\n",
+        b"__REVOKE__\n7\n",
+        b"__REVOKE__\n[7]\n",
+        b'__REVOKE__\n[{"mark": "a"}]\n',
+        b'__REVOKE__\n[{"mark": "a", "data": 7, "session": "0x1"}]\n',
+        b'__REVOKE__\n[{"mark": "a", "data": "", "session": "one"}]\n',
+        b"__REVOKE__\n" + b"[" * 100_000 + b"\n",
+    ],
+)
+def test_data_that_are_no_request_are_the_holders_own(data: bytes) -> None:
+    assert layouts.read_requests(data) == (data, ())

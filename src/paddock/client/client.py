@@ -8,6 +8,12 @@ A call queues its request at once and returns a future, so many requests can be 
 task for each. Use `asyncio.timeout` for deadlines. A cancelled call is not sent, or its reply is
 ignored, and it sets no watch.
 
+Without a connection a call waits for the next one, until the session may be over (OVERDUE): then it
+raises ConnectionLostError. A call that is made later than that does so after a tenth of the session
+timeout, one second at most, unless a server comes meanwhile. `wait_connected` waits as long as it
+takes. A reply that comes in pieces is waited for up to 5/3 of the session timeout: after one
+timeout the session is OVERDUE, and two thirds later the server is left.
+
 A `watch` is a function that is called once, with an `Event`, when what was read has changed; True
 stands for the client's default watcher. With a `version` a call fails unless the node has that
 version; -1 stands for any. InvalidArgumentError means that nothing was sent.
@@ -41,6 +47,7 @@ from paddock.client.requests.arguments import (
     check_not_negative,
     check_protection,
     check_watcher,
+    checked_acl,
 )
 from paddock.client.requests.encoder import ANY_VERSION, REQUEST_BYTES_MAX, Encoder
 from paddock.client.results import Created
@@ -206,9 +213,9 @@ class Client(Operations):
     async def close(self) -> None:
         """End the session, and with it its ephemeral nodes and watches.
 
-        Requests in flight are completed first, for a few seconds at most. If no server can be
-        reached, the session expires after its timeout. Closing twice is fine. Later calls raise
-        SessionExpiredError.
+        Requests in flight are completed first. Where no server answers, it takes five seconds, or
+        the session timeout if that is shorter, and one more for the connection; the session then
+        expires after its timeout. Closing twice is fine. Later calls raise SessionExpiredError.
         """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Their requests fail now, so they end.
@@ -311,7 +318,7 @@ class Client(Operations):
         node = (data, acl, ephemeral, sequential, container, ttl)
         if make_parents or exist_ok or protected:
             created = self._create_carefully(path, node, make_parents, exist_ok, protected)
-            return self._sender.own(_path_of(created), created)
+            return self._sender.own(partial(_path_of, created), created)
         operation, body = self._encode.create(opcodes.CREATE, path, *node)
         return self._sender.send(operation, body, path, self._decode_path)
 
@@ -340,6 +347,24 @@ class Client(Operations):
         if make_parents or exist_ok or protected:
             return self._create_carefully(path, node, make_parents, exist_ok, protected)
         return self._create(path, node)
+
+    def ensure_path(self, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> asyncio.Future[None]:
+        """Create a node and all missing nodes above it, without data; what exists stays as it is.
+
+            await client.ensure_path("/app/workers")
+            await client.ensure_path("/app/workers")
+            print(await client.children("/app"))  # ['workers']
+
+        Each node that it creates gets the ACL, the chroot and those above it included. It needs no
+        permission to create what exists. It goes on after a lost connection, and when others delete
+        what it has created; after ten times of that it raises NoNodeError. Raises NoAuthError,
+        InvalidACLError, NoChildrenForEphemeralsError. After ConnectionLostError some of the nodes
+        may have been created.
+        """
+        checked_acl(acl)
+        looking = self.exists(path)
+        ensuring = partial(compound.ensure_path, self, path, looking, self._root(), acl)
+        return self._sender.own(ensuring, looking)
 
     def set(
         self,
@@ -371,7 +396,9 @@ class Client(Operations):
         write = partial(self._sender.send, opcodes.SET_DATA, body, path, Stat.read)
         first = write()
         seen_zxid = self._session.dispatcher.last_zxid
-        careful = compound.set_carefully(self, path, first, write, version, mark, seen_zxid)
+        careful = partial(
+            compound.set_carefully, self, path, first, write, version, mark, seen_zxid
+        )
         return self._sender.own(careful, first)
 
     def delete_tree(self, path: str, *, batch: int = 1000) -> asyncio.Future[int]:
@@ -390,8 +417,8 @@ class Client(Operations):
         """
         check_count("batch", batch)
         if self._encode.full(path) == paths.ROOT:
-            return self._sender.own(compound.delete_everything(self, batch))
-        return self._sender.own(compound.delete_tree(self, path, batch))
+            return self._sender.own(partial(compound.delete_everything, self, batch))
+        return self._sender.own(partial(compound.delete_tree, self, path, batch))
 
     def walk(
         self,
@@ -494,7 +521,8 @@ class Client(Operations):
         marked, mark = self._marked(path, protected) if protected else (path, "")
         # Queued at once, to keep the order of the calls.
         first = self._create(marked, node)
-        careful = compound.create_carefully(
+        careful = partial(
+            compound.create_carefully,
             self,
             marked,
             first,

@@ -46,7 +46,7 @@ from paddock.dashboard.past import NO_HISTORY, Past, Place
 from paddock.dashboard.people import Connection, People, Service, credentials_of
 from paddock.dashboard.sessions import Sessions, sessions_of_tree
 from paddock.dashboard.watched import PATHS_MAX, Stream, Watched
-from paddock.dashboard.words import Words
+from paddock.dashboard.words import AdminServer, Words
 from paddock.dashboard.writing import Writer
 from paddock.storage.events import FOLDER
 
@@ -81,7 +81,12 @@ class Dashboard:
         self.door: Final = door(self._leave)
         self._streams: dict[Stream, tuple[Visitor, Watched]] = {}
         service, place = options.service, options.place
-        words = Words(parse_hosts(service.hosts)[0], service.tls, place.admin, place.data)
+        words = Words(
+            parse_hosts(service.hosts)[0],
+            service.tls,
+            None if place.admin is None else AdminServer(place.admin, place.admin_password),
+            place.data,
+        )
         self._figures = Watching(words, self.people)
         self._sessions = Sessions(words, None if place.data is None else place.data / FOLDER)
         self._past = Past(place)
@@ -101,6 +106,7 @@ class Dashboard:
                     *self._get("children", self._children),
                     *self._get("node", self._node),
                     *self._get("search", self._search),
+                    *self._get("moment", self._moment),
                     *self._get("overview", self._overview),
                     *self._get("coordination", self._coordination),
                     *self._get("sessions", self._every_session),
@@ -223,6 +229,9 @@ class Dashboard:
     async def _node(self, request: Request) -> Fields:
         size_max = number_of(request, "bytes", tree.DATA_BYTES, tree.DATA_BYTES_MAX)
         path = path_of(request)
+        if size_max == 0:
+            # A page with many rows asks for each that changes.
+            return await tree.row(await self._client(request), path)
         found = await tree.node(await self._client(request), path, size_max)
         if _at(request) is None:
             full = changes.full_path(self._options.service.root, path)
@@ -276,6 +285,13 @@ class Dashboard:
             "problems": [],
             "moment": moment,
         }
+
+    async def _moment(self, request: Request) -> Fields:
+        """Return what a moment is: the last write before it, and its time."""
+        at = _at(request)
+        if at is None:
+            raise RefusedError(400, "at: expected a time or a zxid.")
+        return await self._past.moment(at)
 
     async def _coordination(self, request: Request) -> Fields:
         root = path_of(request, "root", "/")

@@ -3,6 +3,13 @@
 Who recognises them is handed in (`Recognition`). What was recognised below a root is kept for all
 persons with the same session, as long as somebody asks for it, and is told of every change there by
 a watch. If changes may have been missed, or there are too many of them, the tree is walked again.
+
+How much of that the service pays for does not depend on how many look, nor how large the tree is:
+
+* At most `NODES_PER_SECOND` nodes are looked at, for all persons with the same session together.
+* A walk that has begun is gone on with. The next one begins when it has paid for itself: on
+  average at most `WALKED_PER_SECOND` nodes are walked. Until then, what is known is given out, with
+  the time of the last walk (`read_ms`).
 """
 
 from __future__ import annotations
@@ -21,6 +28,10 @@ Fields: TypeAlias = dict[str, Any]
 
 KEPT_MAX: Final = 8
 KEPT_SECONDS: Final = 120.0
+NODES_PER_SECOND: Final = 20_000
+WALKED_PER_SECOND: Final = 1000
+# For so long somebody waits for a walk; if it is due later, he gets what is known.
+_PATIENCE_SECONDS: Final = 1.0
 
 
 class Recognition(Protocol):
@@ -54,6 +65,37 @@ class _Kept:
         self.follower = follower
         self.looking = asyncio.Lock()
         self.used_at = time.monotonic()
+        # Whether changes may have been missed since the last walk began.
+        self._is_lost = True
+        self.is_walking = False
+        # When the next look and the next walk are due, and when the last walk ended.
+        self._look_due = self._walk_due = 0.0
+        self._read_ms: int | None = None
+
+    async def look(self, client: Client) -> None:
+        """Look on, if there is something to look at and it is due."""
+        self._is_lost = self.follower.take_lost() or self._is_lost
+        if self._is_lost and not self.is_walking and await _is_due(self._walk_due):
+            self.recognition.restart()
+            self._is_lost, self.is_walking = False, True
+        if self.recognition.needs_look:
+            await self._look_on(client)
+
+    async def _look_on(self, client: Client) -> None:
+        await asyncio.sleep(max(0.0, self._look_due - time.monotonic()))
+        count = await self.recognition.look(client)
+        now = time.monotonic()
+        self._look_due = now + count / NODES_PER_SECOND
+        if self.is_walking:
+            self._walk_due = max(self._walk_due, now) + count / WALKED_PER_SECOND
+            self.is_walking = self.recognition.needs_look
+            if not self.is_walking:
+                self._read_ms = time.time_ns() // 1_000_000
+
+    def fields(self) -> Fields:
+        """Return what is known, and of when it is if changes are not followed."""
+        read_ms = None if self.follower.is_watched else self._read_ms
+        return {**self.recognition.fields(), "read_ms": read_ms}
 
 
 class Coordinating:
@@ -69,13 +111,12 @@ class Coordinating:
         await self.sweep()
         kept = self._of(connection, root)
         kept.used_at = time.monotonic()
-        # One look at a time; who comes meanwhile has its result as well.
+        # One look at a time; who comes while the tree is walked has its result as well.
+        has_waited = kept.looking.locked()
         async with kept.looking:
-            if kept.follower.take_lost():
-                kept.recognition.restart()
-            if kept.recognition.needs_look:
-                await kept.recognition.look(client)
-        return kept.recognition.fields()
+            if not (has_waited and kept.is_walking):
+                await kept.look(client)
+        return kept.fields()
 
     async def past(self, client: Client, root: str) -> Fields:
         """Look once at a service of the past, which does not change."""
@@ -112,6 +153,15 @@ class Coordinating:
         kept = self._kept.pop(key)
         key[0].watched.unfollow(kept.follower)
         await kept.recognition.close()
+
+
+async def _is_due(at: float) -> bool:
+    """Return whether something is due, also if it was so after a short wait."""
+    left = at - time.monotonic()
+    if left > _PATIENCE_SECONDS:
+        return False
+    await asyncio.sleep(max(0.0, left))
+    return True
 
 
 def with_addresses(fields: Fields, addresses: dict[str, str | None]) -> Fields:

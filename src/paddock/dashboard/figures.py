@@ -35,7 +35,9 @@ IDLE_SECONDS: Final = 10.0
 _FINE: Final = 300
 _COARSE: Final = 360
 _COARSE_MS: Final = 10_000
-_SLOW_SECONDS: Final = 30.0
+_QUOTA_SECONDS: Final = 30.0
+_RECIPES_SECONDS: Final = 3.0
+_RECIPES_SHARE: Final = 0.02
 _QUOTA_NODES_MAX: Final = 2000
 _QUOTA_ROOT: Final = "/zookeeper/quota"
 
@@ -47,11 +49,10 @@ LEAK_SECONDS: Final = 1800
 LAG_MAX: Final = 1000
 HELD_MS: Final = 3600 * 1000
 
-# Names of `mntr` that are shown over time, if the server has them.
-_PERCENTILES: Final = {
+# Names of `mntr` that are shown over time. Of those of a read and of a write the worst counts.
+PERCENTILES: Final = {
     "latency_p50_ms": ("zk_p50_readlatency", "zk_p50_updatelatency"),
     "latency_p99_ms": ("zk_p99_readlatency", "zk_p99_updatelatency"),
-    "sync_p99_ms": ("zk_p99_fsynctime",),
 }
 _LOCKS: Final = ("lock", "read-write lock", "semaphore", "election")
 
@@ -99,7 +100,7 @@ class Watching:
         self._servers: list[Figures] = []
         self._series: dict[str, Series] = {}
         self._quotas: list[Fields] = []
-        self._slow_due = 0.0
+        self._quotas_due = self._recipes_due = 0.0
         # Since when each problem is there.
         self._since_ms: dict[str, int] = {}
         self._problems: list[Fields] = []
@@ -138,7 +139,8 @@ class Watching:
         return [
             {
                 "what": "Sessions, watches, the size of the data and the times of syncs.",
-                "why": f"{', '.join(silent)} does not answer the four-letter word mntr.",
+                "why": f"{', '.join(silent)} does not answer the four-letter word mntr."
+                f" {self._words.admin_problem}".rstrip(),
                 "how": whitelist("mntr"),
             }
         ]
@@ -178,10 +180,10 @@ class Watching:
         now_ms = time.time_ns() // 1_000_000
         for name, value in values_of(self._servers, before).items():
             self._series.setdefault(name, Series()).add(now_ms, value)
-        if time.monotonic() >= self._slow_due:
-            self._slow_due = time.monotonic() + _SLOW_SECONDS
+        if time.monotonic() >= self._quotas_due:
+            self._quotas_due = time.monotonic() + _QUOTA_SECONDS
             await self._read_quotas()
-            await self._read_recipes()
+        await self._read_recipes()
         found = problems_of(self._servers, self._series, self._quotas, self._recipes, now_ms)
         self._since_ms = {key: self._since_ms.get(key, now_ms) for key in found}
         self._problems = [
@@ -215,9 +217,16 @@ class Watching:
         looks = any(one.watched.count for one in self._people.all())
         if self._look_at_recipes is None or not looks or not self._people.base.is_connected:
             return
+        if time.monotonic() < self._recipes_due:
+            return
+        began = time.monotonic()
         # What is away now is there the next time.
         with contextlib.suppress(PaddockError, RefusedError):
             self._recipes = await self._look_at_recipes()
+        # As a rule it looks only where something has changed. A large or busy tree takes longer,
+        # and gets a longer pause.
+        took = time.monotonic() - began
+        self._recipes_due = time.monotonic() + max(_RECIPES_SECONDS, took / _RECIPES_SHARE)
 
 
 def values_of(servers: list[Figures], before: dict[str, Figures]) -> dict[str, float]:
@@ -237,7 +246,7 @@ def values_of(servers: list[Figures], before: dict[str, Figures]) -> dict[str, f
     put("nodes", (one.nodes for one in servers), max)
     put("data_bytes", (one.data_bytes for one in servers), max)
     put("sync_avg_ms", (sync_ms(one, before.get(one.server)) for one in servers), max)
-    for name, keys in _PERCENTILES.items():
+    for name, keys in PERCENTILES.items():
         put(name, (_number(one.details.get(key)) for one in servers for key in keys), max)
     return values
 
@@ -252,7 +261,8 @@ def sync_ms(now: Figures, before: Figures | None) -> float | None:
         # After a restart they begin from zero.
         if old_count is not None and old_total is not None and old_count < count:
             return max(0.0, (total - old_total) / (count - old_count))
-    return None
+        return None
+    return total / count if count else None
 
 
 def _sum(figures: Figures) -> float | None:
@@ -316,12 +326,10 @@ def problems_of(
                 f"{row['server']} is {row['lag']:,} transactions behind.",
                 "#/overview",
             )
-    for name in ("sync_p99_ms", "sync_avg_ms"):
-        points = series[name].points()[-10:] if name in series else []
-        if points and sum(value for _, value in points) / len(points) > SLOW_SYNC_MS:
-            slow = max(value for _, value in points)
-            add("disk", "warn", f"The disk is slow: a sync takes up to {slow:.0f} ms.")
-            break
+    points = series["sync_avg_ms"].points()[-10:] if "sync_avg_ms" in series else []
+    if points and sum(value for _, value in points) / len(points) > SLOW_SYNC_MS:
+        slow = max(value for _, value in points)
+        add("disk", "warn", f"The disk is slow: a sync takes up to {slow:.0f} ms.")
     if "watches" in series:
         last = series["watches"].last()
         before = series["watches"].at(now_ms - LEAK_SECONDS * 1000)
@@ -371,8 +379,8 @@ def whitelist(*words: str) -> str:
     """Return how a server is made to answer words."""
     every = ",".join(("srvr", *words))
     return (
-        f"Set 4lw.commands.whitelist={every} in its zoo.cfg (paddock serve --four-letter-words"
-        f" {every}), or name its admin server with --admin."
+        f"Set `4lw.commands.whitelist={every}` in its `zoo.cfg` (`paddock serve"
+        f" --four-letter-words {every}`), or name its admin server with `--admin`."
     )
 
 

@@ -48,7 +48,7 @@ _SESSION_SECONDS: Final = 60.0
 
 NO_HISTORY: Final = (
     "There is no history here: name the data folder of a Paddock server on this machine with"
-    " --data, or start the dashboard with `paddock serve --dashboard PORT`."
+    " `--data`, or start the dashboard with `paddock serve --dashboard PORT`."
 )
 
 
@@ -61,6 +61,8 @@ class Place:
     admin: str | None = None
     # Scheme and credentials of the superuser, for the admin server.
     admin_auth: str = ""
+    # Name and password that it asks for otherwise.
+    admin_password: str = ""
 
     @property
     def has_states(self) -> bool:

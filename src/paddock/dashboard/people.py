@@ -96,8 +96,8 @@ class Connection:
         self._refused: AuthenticationError | None = None
         # Set once it was connected, or the first attempt has failed.
         self._first = asyncio.Event()
-        # Whether the service was Paddock when it was connected last.
-        self.is_paddock = False
+        # Whether the service was Paddock when it was connected last; None if it never was.
+        self.is_paddock: bool | None = None
         self._keeper: asyncio.Task[None] | None = None
         self.watched: Final = Watched()
         self.persons = 0

@@ -5,6 +5,7 @@
 * The events that a Paddock server writes beside its log (`--data`) tell who a session is, since
   when it is there, and of those that ended, why.
 * What nobody tells is None, and `lacking` says how to have it.
+* An answer may take a server long, so it is kept for `SHARE` times as long as it took.
 
 The parsers are pure; the formats are Apache ZooKeeper's, which Paddock has as well.
 """
@@ -36,7 +37,9 @@ ENDED_MAX: Final = 200
 SESSIONS_MAX: Final = 5000
 # Of the journal, whose files are read each time.
 _JOURNAL_MS: Final = 24 * 3600 * 1000
+SHARE: Final = 60
 _KEPT_SECONDS: Final = 1.0
+_KEPT_SECONDS_MAX: Final = 15.0
 WATCHERS_SHOWN: Final = 100
 _WATCHERS_SECONDS: Final = 5.0
 
@@ -83,23 +86,22 @@ class Session:
 
 
 class Sessions:
-    """Reads the sessions of a service, at most once a second."""
+    """Reads the sessions of a service, as often as it may cost."""
 
     def __init__(self, words: Words, events: Path | None) -> None:
         self._words = words
         self._events = events
         self._reading = asyncio.Lock()
-        self._read_at = -_KEPT_SECONDS
+        self._due = self._watchers_due = 0.0
         self._answer: Fields = {}
-        self._watched_at = -_WATCHERS_SECONDS
         self._watchers: dict[str, list[str]] | None = None
 
     async def fields(self) -> Fields:
         """Return all sessions, those that ended lately, and what is lacking."""
         async with self._reading:
-            if time.monotonic() - self._read_at >= _KEPT_SECONDS:
+            if (began := time.monotonic()) >= self._due:
                 self._answer = await self._read()
-                self._read_at = time.monotonic()
+                self._due = due(began, time.monotonic(), _KEPT_SECONDS)
         return self._answer
 
     async def addresses(self) -> dict[str, str | None]:
@@ -109,13 +111,13 @@ class Sessions:
     async def watchers(self, path: str) -> list[Fields] | None:
         """Return who watches the data of a node, by its full path; None if no server tells."""
         async with self._reading:
-            if time.monotonic() - self._watched_at >= _WATCHERS_SECONDS:
+            if (began := time.monotonic()) >= self._watchers_due:
                 said = await asyncio.gather(
                     *(self._words.say(host, "wchp") for host in self._words.hosts)
                 )
                 told = [one for one in said if one is not None]
                 self._watchers = wchp_of(told) if told else None
-                self._watched_at = time.monotonic()
+                self._watchers_due = due(began, time.monotonic(), _WATCHERS_SECONDS)
         if self._watchers is None:
             return None
         sessions = self._watchers.get(path, [])[:WATCHERS_SHOWN]
@@ -140,7 +142,7 @@ class Sessions:
                 {
                     "what": "Who the sessions are, and why others ended.",
                     "why": "The events of a server are in its data folder.",
-                    "how": "Name the data folder of a Paddock server on this machine with --data.",
+                    "how": "Name the data folder of a Paddock server here with `--data`.",
                 }
             )
         else:
@@ -175,13 +177,22 @@ class Sessions:
         missing = [word for word, said in (("cons", cons), ("dump", dump)) if said is None]
         if not missing:
             return []
+        if len(missing) == 2 and await self._words.say(host, "srvr") is None:
+            # No word at all: it is not the whitelist.
+            return [{"what": "Sessions.", "why": f"{host} does not answer.", "how": ""}]
         return [
             {
                 "what": "Sessions, their addresses and their ephemeral nodes.",
-                "why": f"{host} does not answer {' and '.join(missing)}.",
+                "why": f"{host} does not answer {' and '.join(missing)}."
+                f" {self._words.admin_problem}".rstrip(),
                 "how": whitelist("mntr", "cons", "dump"),
             }
         ]
+
+
+def due(began: float, ended: float, least: float) -> float:
+    """Return when servers are asked again, after an answer that took from one time to another."""
+    return ended + min(max(least, SHARE * (ended - began)), _KEPT_SECONDS_MAX)
 
 
 async def sessions_of_tree(client: Client) -> Fields:

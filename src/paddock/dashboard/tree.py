@@ -144,6 +144,17 @@ async def node(client: Client, path: str, size_max: int) -> Fields:
     }
 
 
+async def row(client: Client, path: str) -> Fields:
+    """Return what a row of the tree shows of a node, for one request. Raises NoNodeError."""
+    stat = await _stat_of(client, path, None)
+    return {
+        "path": path,
+        "stat": None if stat is None else stat_fields(stat),
+        "kind": None if stat is None else kind_of(stat),
+        "owner": None if stat is None else owner_of(stat),
+    }
+
+
 async def _stat_of(client: Client, path: str, told: object) -> Stat | None:
     """Return what is known of a node that may not be read."""
     if isinstance(told, tuple):

@@ -13,10 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
+from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from paddock.client.session.hosts import Host
 from paddock.monitor import Figures, lines_of, look, word_of
@@ -24,6 +27,43 @@ from paddock.server.admin.control_socket import ControlError, ask
 
 _LIMIT_S: Final = 5.0
 _ANSWER_BYTES_MAX: Final = 8 << 20
+_REFUSED_S: Final = 30.0
+
+
+class AdminServer:
+    """An admin server, and why it does not answer if it does not.
+
+    One that refuses us is left alone for a while: it counts wrong passwords.
+    """
+
+    def __init__(self, url: str, password: str = "") -> None:
+        self._url = url.rstrip("/")
+        # Name and password; nothing if it asks for none.
+        self._password = password
+        self.problem = ""
+        self._again_at = 0.0
+
+    async def command(self, name: str) -> dict[str, Any] | None:
+        """Return what it says to a command; None if it says nothing."""
+        if time.monotonic() < self._again_at:
+            return None
+        # The address was checked when the command was given: it is http or https.
+        request = Request(f"{self._url}/commands/{name}")
+        if self._password:
+            given = b64encode(self._password.encode()).decode()
+            # It is not sent on to where the answer may point.
+            request.add_unredirected_header("Authorization", f"Basic {given}")
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(None, _fetched, request)
+        except HTTPError as refusal:
+            self._again_at = time.monotonic() + _REFUSED_S
+            self.problem = f"The admin server refuses: {refusal.code} {refusal.reason}."
+            return None
+        except (OSError, ValueError):
+            self.problem = "The admin server does not answer."
+            return None
+        self.problem = ""
+        return found if isinstance(found, dict) and not found.get("error") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +72,13 @@ class Words:
 
     hosts: tuple[Host, ...]
     tls: ssl.SSLContext | None = None
-    admin: str | None = None
+    admin: AdminServer | None = None
     data: Path | None = None
+
+    @property
+    def admin_problem(self) -> str:
+        """Why the admin server says nothing, as a sentence; nothing if it does, or is not named."""
+        return "" if self.admin is None else self.admin.problem
 
     async def look(self) -> list[Figures]:
         """Ask all servers how they are."""
@@ -52,8 +97,7 @@ class Words:
         """Return what the admin server says to a command; None if it does not."""
         if self.admin is None or host != self.hosts[0]:
             return None
-        url = f"{self.admin.rstrip('/')}/commands/{name}"
-        return await asyncio.get_running_loop().run_in_executor(None, _fetched, url)
+        return await self.admin.command(name)
 
     async def _look(self, host: Host) -> Figures:
         figures = await look(host, self.tls, _LIMIT_S)
@@ -79,11 +123,6 @@ def _confided(data: Path, word: str) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _fetched(url: str) -> dict[str, Any] | None:
-    try:
-        # The address was checked when the command was given: it is http or https.
-        with urlopen(url, timeout=_LIMIT_S) as answer:
-            found = json.loads(answer.read(_ANSWER_BYTES_MAX))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and not found.get("error") else None
+def _fetched(request: Request) -> Any:
+    with urlopen(request, timeout=_LIMIT_S) as answer:
+        return json.loads(answer.read(_ANSWER_BYTES_MAX))

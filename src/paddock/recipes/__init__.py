@@ -19,9 +19,9 @@ from paddock.recipes.groups.membership import MemberListener, Membership
 from paddock.recipes.groups.partitioner import Partitioner, Share
 from paddock.recipes.groups.roster import Member, MembershipChange, MembershipEvent
 from paddock.recipes.locks.election import Election, ElectionEvent, ElectionListener
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener
+from paddock.recipes.locks.grant import Grant, GrantEvent, GrantListener, ReleaseRequest
 from paddock.recipes.locks.lease import Lease, LeaseGrant
-from paddock.recipes.locks.line import Contender
+from paddock.recipes.locks.line import Contender, LayoutName
 from paddock.recipes.locks.lock import Lock, SimpleMutex
 from paddock.recipes.locks.multi_lock import MultiGrant, MultiLock
 from paddock.recipes.locks.rw_lock import ReadLock, ReadWriteLock, WriteLock
@@ -61,6 +61,7 @@ __all__ = [
     "GrantListener",
     "Handler",
     "InstancesListener",
+    "LayoutName",
     "Lease",
     "LeaseGrant",
     "Lock",
@@ -83,6 +84,7 @@ __all__ = [
     "QueueItem",
     "ReadLock",
     "ReadWriteLock",
+    "ReleaseRequest",
     "RoomEvent",
     "Semaphore",
     "ServiceCache",

@@ -29,6 +29,16 @@ from paddock.sync.api import connect
 from paddock.sync.client import Client, MultiRead, Transaction
 from paddock.sync.deadline import timeout
 from paddock.sync.scopes import Scope
+from paddock.sync.sessions import run_in_sessions
 from paddock.sync.streams import Stream
 
-__all__ = ["Client", "MultiRead", "Scope", "Stream", "Transaction", "connect", "timeout"]
+__all__ = [
+    "Client",
+    "MultiRead",
+    "Scope",
+    "Stream",
+    "Transaction",
+    "connect",
+    "run_in_sessions",
+    "timeout",
+]

@@ -194,9 +194,9 @@ class Client(Owner[AsyncClient]):
     def close(self) -> None:
         """End the session, and with it its ephemeral nodes and watches.
 
-        Requests in flight are completed first, for a few seconds at most. If no server can be
-        reached, the session expires after its timeout. Closing twice is fine. Later calls raise
-        SessionExpiredError.
+        Requests in flight are completed first. Where no server answers, it takes five seconds, or
+        the session timeout if that is shorter, and one more for the connection; the session then
+        expires after its timeout. Closing twice is fine. Later calls raise SessionExpiredError.
         """
         self._close()
 
@@ -315,6 +315,21 @@ class Client(Owner[AsyncClient]):
             exist_ok=exist_ok,
             protected=protected,
         )
+
+    def ensure_path(self, path: str, *, acl: Sequence[ACL] = OPEN_TO_ALL) -> None:
+        """Create a node and all missing nodes above it, without data; what exists stays as it is.
+
+            client.ensure_path("/app/workers")
+            client.ensure_path("/app/workers")
+            print(client.children("/app"))  # ['workers']
+
+        Each node that it creates gets the ACL, the chroot and those above it included. It needs no
+        permission to create what exists. It goes on after a lost connection, and when others delete
+        what it has created; after ten times of that it raises NoNodeError. Raises NoAuthError,
+        InvalidACLError, NoChildrenForEphemeralsError. After ConnectionLostError some of the nodes
+        may have been created.
+        """
+        self._bridge.call(self._inner.ensure_path, path, acl=acl)
 
     def set(
         self,
@@ -615,7 +630,14 @@ class Client(Owner[AsyncClient]):
         self._bridge.run(self._inner.forget_watcher, self._bridge.callbacks.relay(watcher))
 
     def wait_connected(self) -> None:
-        """Wait until a server is connected; raises SessionExpiredError if the session is over."""
+        """Wait until a server is connected, however long that takes.
+
+            client.wait_connected()
+            print(client.state.is_connected)  # True
+
+        Calls do not wait for so long: when the session may be over, they fail. Raises
+        SessionExpiredError if the session is over.
+        """
         self._bridge.call(self._inner.wait_connected)
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> None:

@@ -12,11 +12,15 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
 
 /**
  * Takes locks for somebody else, who says so on the standard input: {@code take NAME KIND PATH},
  * where the kind is a mutex, read, write, or a number of leases, and {@code release NAME}. It says
  * {@code held NAME} and {@code released NAME}. Each has a thread of its own, as Curator wants it.
+ *
+ * <p>The holder of the kind {@code revocable} says {@code asked NAME} when it is asked to let go.
+ * {@code revoke NAME PATH} asks the first participant of a mutex, and says {@code revoked NAME}.
  */
 final class Neighbour {
     private final CuratorFramework client;
@@ -44,6 +48,15 @@ final class Neighbour {
             released.get(name).countDown();
             return;
         }
+        if (words[0].equals("revoke")) {
+            ground.beside(
+                    () -> {
+                        revoke(words[2]);
+                        say("revoked", name);
+                        return null;
+                    });
+            return;
+        }
         released.put(name, new CountDownLatch(1));
         ground.beside(
                 () -> {
@@ -60,7 +73,7 @@ final class Neighbour {
             released.get(name).await();
             lease.close();
         } else {
-            InterProcessLock lock = lock(kind, path);
+            InterProcessLock lock = lock(name, kind, path);
             Expect.that(lock.acquire(Ground.DEADLINE_S, SECONDS), "it was not to be had");
             say("held", name);
             released.get(name).await();
@@ -69,8 +82,17 @@ final class Neighbour {
         say("released", name);
     }
 
-    private InterProcessLock lock(String kind, String path) {
+    private void revoke(String path) throws Exception {
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        Revoker.attemptRevoke(client, mutex.getParticipantNodes().iterator().next());
+    }
+
+    private InterProcessLock lock(String name, String kind, String path) {
         switch (kind) {
+            case "revocable":
+                InterProcessMutex mutex = new InterProcessMutex(client, path);
+                mutex.makeRevocable(lock -> say("asked", name));
+                return mutex;
             case "read":
                 return new InterProcessReadWriteLock(client, path).readLock();
             case "write":

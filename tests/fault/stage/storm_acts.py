@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -22,6 +23,7 @@ from paddock.recipes import (
     Counter,
     DoubleBarrier,
     Election,
+    LayoutName,
     Lease,
     Lock,
     LogRoom,
@@ -65,11 +67,25 @@ def some_time(random: Random) -> float:
     return random.uniform(0.0, 3.0) if random.random() < 0.9 else 1.5 * SESSION_TIMEOUT_S
 
 
-async def lock(me: Player, path: str, random: Random) -> None:
-    async with Lock(me.client, path) as grant:
+async def lock(me: Player, path: str, random: Random, layout: LayoutName = "curator") -> None:
+    async with Lock(me.client, path, layout=layout) as grant:
         with me.holds(grant.token):
             await me.write(grant)
             await asyncio.sleep(some_time(random))
+            await me.write(grant)
+
+
+async def request(me: Player, path: str, random: Random) -> None:
+    """Ask the holder of a lock to let go, and hold it until somebody asks us."""
+    wanted = Lock(me.client, path, data=me.name.encode())
+    await wanted.ask_to_release()
+    async with wanted as grant:
+        with me.holds(grant.token):
+            await me.write(grant)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(some_time(random)):
+                    for one in await grant.wait_asked():
+                        me.expect(one.session_id != me.client.session_id, "it has asked itself")
             await me.write(grant)
 
 
@@ -85,8 +101,10 @@ READERS: Final = 100
 LEASES: Final = 2
 
 
-async def read_write_lock(me: Player, path: str, random: Random) -> None:
-    shared = ReadWriteLock(me.client, path)
+async def read_write_lock(
+    me: Player, path: str, random: Random, layout: LayoutName = "curator"
+) -> None:
+    shared = ReadWriteLock(me.client, path, layout=layout)
     if random.random() < 0.6:
         async with shared.read as grant:
             with me.holds(grant.token, share=1):
@@ -107,8 +125,10 @@ async def read_write_lock(me: Player, path: str, random: Random) -> None:
                     await me.write(reading)
 
 
-async def semaphore(me: Player, path: str, random: Random) -> None:
-    async with Semaphore(me.client, path, leases=LEASES) as grant:
+async def semaphore(me: Player, path: str, random: Random, layout: LayoutName = "curator") -> None:
+    # kazoo has the line beside the semaphore.
+    where = f"{path}/pool" if layout == "kazoo" else path
+    async with Semaphore(me.client, where, leases=LEASES, layout=layout) as grant:
         with me.holds(grant.token, share=1):
             await me.write(grant)
             await asyncio.sleep(some_time(random))
@@ -372,6 +392,11 @@ ACTS: Final[dict[str, Act]] = {
     "double barrier": Act(double_barrier),
     "election": Act(election),
     "gate": Act(gate, remains=("*/gate",)),
+    "kazoo lock": Act(partial(lock, layout="kazoo")),
+    "kazoo read-write lock": Act(partial(read_write_lock, layout="kazoo"), capacity=READERS),
+    "kazoo semaphore": Act(
+        partial(semaphore, layout="kazoo"), capacity=LEASES, remains=("*/pool", "*/pool-__lock__")
+    ),
     "lease": Act(lease),
     "lock": Act(lock),
     "log room": Act(log_room, remains=("*",), judge=judge_log_room),
@@ -388,6 +413,7 @@ ACTS: Final[dict[str, Act]] = {
     "persistent node": Act(persistent_node),
     "queue": Act(queue, remains=("/queue/*",), judge=judge_queue),
     "read-write lock": Act(read_write_lock, capacity=READERS),
+    "request": Act(request),
     "semaphore": Act(semaphore, capacity=LEASES, remains=("*/locks", "*/leases")),
     "shared value": Act(shared_value, remains=("*/words",), judge=judge_value),
 }

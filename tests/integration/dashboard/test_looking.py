@@ -119,6 +119,7 @@ def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl(
         browser = await stage.browser()
         large = bytes(range(256)) * 4000
         monkeypatch.setattr(sessions, "_WATCHERS_SECONDS", 0.0)
+        monkeypatch.setattr(sessions, "SHARE", 0)
         await client.create("/large", large)
         node = (await browser.get("/api/node", path="/large", bytes=100)).json()
         assert (node["size"], node["is_cut"]) == (len(large), True)
@@ -142,6 +143,10 @@ def test_a_node_has_its_data_up_to_a_size_its_kind_its_owner_and_its_acl(
         assert watcher["address"].startswith("127.0.0.1:")
         assert (worker["kind"], worker["owner"]) == ("ephemeral", f"0x{client.session_id:x}")
         assert (await browser.get("/api/node", path="/nothing")).status == 404
+        # Without any data it is what a row of the tree shows, and costs one request.
+        row = (await browser.get("/api/node", path="/worker", bytes=0)).json()
+        assert row == {name: worker[name] for name in ("path", "stat", "kind", "owner")}
+        assert (await browser.get("/api/node", path="/nothing", bytes=0)).status == 404
 
     run(story)
 

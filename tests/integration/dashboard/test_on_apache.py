@@ -8,6 +8,7 @@ import base64
 import pytest
 
 from paddock import connect
+from paddock.dashboard.figures import PERCENTILES
 from tests.support.asgi import awaited
 from tests.support.dashboard import dashboard
 from tests.support.server import Server
@@ -42,6 +43,7 @@ def test_the_same_walk_on_apache_zookeeper(shared_apache: Server) -> None:
             assert found["found"] == ["/dashboard-walk"]
             node = (await browser.get("/api/node", path=worker)).json()
             assert node["owner"] == f"0x{client.session_id:x}"
+            assert overview["series"].keys() >= PERCENTILES.keys()
             [row] = overview["servers"]
             assert (row["mode"], row["problem"]) == ("standalone", None)
             assert row["version"].startswith("3.8")

@@ -64,6 +64,9 @@ def test_the_past_is_shown_and_hides_what_the_present_hides(tmp_path: Path) -> N
             assert base64.b64decode(shown["data"]) == b"hers"
             overview = (await bob.get("/api/overview", at=then)).json()
             assert overview["servers"][0]["zxid"] == then
+            moment = (await bob.get("/api/moment", at=then)).json()
+            assert moment == {"zxid": then, "time_ms": stat.mtime}
+            assert (await bob.get("/api/moment")).status == 400
             later = (await bob.get("/api/sessions", at=now)).json()
             assert [one["session"] for one in later["sessions"]] == [f"0x{client.session_id:x}"]
             assert (await bob.get("/api/node", path="/", at="0x7fffffff")).status == 409

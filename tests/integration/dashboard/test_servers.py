@@ -9,6 +9,7 @@ import pytest
 
 from paddock import connect
 from paddock.client.client import Client
+from paddock.dashboard.figures import PERCENTILES
 from paddock.dashboard.past import Place
 from paddock.dashboard.people import Service
 from paddock.server.config.config import ServerConfig
@@ -41,9 +42,12 @@ def test_the_overview_has_every_server_and_comes_each_second() -> None:
                 [problem] = overview["problems"]
                 assert problem["severity"] == "bad"
                 assert gone.hosts in problem["what"]
-                for name in ("requests_per_second", "sessions", "watches", "nodes"):
+                names = ("requests_per_second", "sessions", "watches", "nodes", *PERCENTILES)
+                for name in names:
                     assert len(live["series"][name]) == 1
                     assert len(overview["series"][name]) >= 2 - (name == "requests_per_second")
+                lacking = (await browser.get("/api/sessions")).json()["lacking"]
+                assert lacking[0]["why"] == f"{gone.hosts} does not answer."
                 about = (await browser.get("/api/about")).json()
                 assert about["is_paddock"] is True
                 assert "paddock" in about["version"]

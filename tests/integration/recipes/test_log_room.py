@@ -264,7 +264,9 @@ def test_a_reader_goes_on_behind_an_entry(service: Service, path: str) -> None:
             last = events[-1]
             assert isinstance(last, LogEntry)
             assert last.data == b"c"
-            assert shown(await told(recipe(LogRoom)(later, path), 4, after=last)) == [
+            # What a checkpoint keeps of it is enough.
+            place = LogEntry(last.channel, last.number, b"", last.zxid)
+            assert shown(await told(recipe(LogRoom)(later, path), 4, after=place)) == [
                 ChannelOpened(0),
                 ChannelOpened(1),
                 (0, 2, b"d"),

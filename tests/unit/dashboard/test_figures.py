@@ -78,9 +78,11 @@ def test_the_time_of_a_sync_is_that_of_those_since_the_last_look() -> None:
         return server(details={"zk_cnt_fsynctime": str(count), "zk_sum_fsynctime": str(total)})
 
     assert sync_ms(syncs(30, 100), syncs(20, 50)) == 5.0
-    # None since then; the first look; after a restart; a server that does not tell.
+    # The first look: since the start.
+    assert sync_ms(syncs(20, 50), None) == 2.5
+    assert sync_ms(syncs(0, 0), None) is None
+    # None since then; after a restart; a server that does not tell.
     assert sync_ms(syncs(20, 50), syncs(20, 50)) is None
-    assert sync_ms(syncs(20, 50), None) is None
     assert sync_ms(syncs(2, 5), syncs(20, 50)) is None
     assert sync_ms(server(), syncs(20, 50)) is None
 
@@ -165,5 +167,5 @@ def test_a_deadlock_is_bad() -> None:
 
 
 def test_what_to_set_is_said() -> None:
-    assert "4lw.commands.whitelist=srvr,mntr " in whitelist("mntr")
+    assert "4lw.commands.whitelist=srvr,mntr` " in whitelist("mntr")
     assert figures.LOOK_SECONDS < figures.IDLE_SECONDS

@@ -1,7 +1,10 @@
 """Sessions, from what Apache ZooKeeper and Paddock say of them, and what a server has written."""
 
+import pytest
+
 from paddock.dashboard.sessions import (
     Session,
+    due,
     ended_text,
     take_connections,
     take_cons,
@@ -155,3 +158,10 @@ def test_nonsense_is_no_session() -> None:
     take_connections({"connections": 5}, "one", found)
     take_ephemerals({"session_id_to_ephemeral_paths": [], "expiry_time_to_session_ids": 1}, found)
     assert found == {}
+
+
+def test_an_answer_that_took_long_is_kept_for_longer_up_to_a_limit() -> None:
+    assert due(10.0, 10.0, 1.0) == 11.0
+    assert due(10.0, 10.01, 1.0) == pytest.approx(11.01)
+    assert due(10.0, 10.1, 1.0) == pytest.approx(16.1)
+    assert due(10.0, 20.0, 1.0) == 35.0

@@ -106,6 +106,12 @@ class Page:
     show_envvar=True,
     help="Who asks it about the past, such as digest:super:password.",
 )
+@click.option(
+    "--admin-password-file",
+    metavar="FILE",
+    type=PATH,
+    help="The password that it asks for: one line, name:password.",
+)
 @service_options
 def dashboard(
     service: ServiceOptions,
@@ -120,6 +126,7 @@ def dashboard(
     log_dir: Path | None,
     admin: str | None,
     admin_auth: str | None,
+    admin_password_file: Path | None,
 ) -> None:
     """Show a service in a browser: servers, nodes, locks, sessions, and what changes.
 
@@ -136,8 +143,19 @@ def dashboard(
     from paddock.dashboard.past import Place
 
     page = Page(listen, port, names, https_cert, https_key, opens=not no_open)
-    place = Place(data, log_dir, admin, admin_auth or "")
+    place = Place(data, log_dir, admin, admin_auth or "", _password(admin_password_file))
     run(lambda: _serve(service, page, {"allow_writes": allow_writes, "place": place}))
+
+
+def _password(path: Path | None) -> str:
+    """Return the name and the password in a file; nothing without one."""
+    if path is None:
+        return ""
+    try:
+        return path.read_text().rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise CannotBeDone(f"{path}: {reason}") from None
 
 
 async def _serve(service: ServiceOptions, page: Page, options: dict[str, Any]) -> None:

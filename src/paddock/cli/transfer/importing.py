@@ -30,7 +30,7 @@ from paddock.cli.transfer.node import (
 )
 from paddock.cli.transfer.rights import Rights
 from paddock.client.client import Client
-from paddock.client.operations.compound import make_parents
+from paddock.client.operations.compound import make_path
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
@@ -41,6 +41,7 @@ from paddock.errors import (
     RequestError,
 )
 from paddock.protocol.acl import ACL, OPEN, is_masked, without_secrets
+from paddock.protocol.paths import parent_path
 from paddock.protocol.records import Stat
 
 # A window ends with so many nodes, or so many bytes of data.
@@ -120,7 +121,7 @@ class Import:
         Raises TransferError for a node that is there, is another one, and may not be replaced.
         """
         if not self._options.is_dry:
-            await make_parents(self._client, self._root, None)
+            await make_path(self._client, parent_path(self._root), None)
         window: list[_Item] = []
         size = place = 0
         async for node in nodes:

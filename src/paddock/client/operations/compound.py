@@ -1,4 +1,4 @@
-"""Calls of several requests: careful creates and writes, and deletes of trees.
+"""Calls of several requests: careful creates and writes, whole paths, and deletes of trees.
 
 Each step is idempotent, or its outcome can be found out, so a lost connection does no harm. Every
 loop ends: the first request after a lost one is a read, which fails when the session may be over;
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from paddock.client.operations.operations import Operations
@@ -22,6 +22,7 @@ from paddock.client.results import Created, NodeData
 from paddock.errors import (
     BadVersionError,
     ConnectionLostError,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotAppliedError,
@@ -29,6 +30,7 @@ from paddock.errors import (
     ReplyLostError,
     RequestError,
 )
+from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path, parent_path
 from paddock.protocol.records import Stat
 
@@ -53,7 +55,9 @@ class CallsOfClient(Protocol):
 
     def sync(self, path: str, /) -> asyncio.Future[None]: ...
 
-    def create(self, path: str, /, *, exist_ok: bool) -> asyncio.Future[str]: ...
+    def create(
+        self, path: str, /, *, acl: Sequence[ACL], exist_ok: bool
+    ) -> asyncio.Future[str]: ...
 
 
 class Root(NamedTuple):
@@ -63,18 +67,57 @@ class Root(NamedTuple):
     path: str
 
 
-async def make_parents(client: CallsOfClient, path: str, root: Root | None) -> None:
-    """Create every missing node above a path, the chroot and its parents included."""
-    above = parent_path(path)
+async def make_path(
+    client: CallsOfClient, path: str, root: Root | None, acl: Sequence[ACL] = OPEN_TO_ALL
+) -> None:
+    """Create a node and every missing one above it, the chroot and its parents included.
+
+    What exists is not created, so no permission is needed for it. If others delete what is above
+    the next node, it begins again.
+    """
+    failure: NoNodeError | None = None
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            await _make_missing(client, path, root, acl)
+        except NoNodeError as error:
+            failure = error
+        else:
+            return
+    assert failure is not None
+    raise failure
+
+
+async def _make_missing(
+    client: CallsOfClient, path: str, root: Root | None, acl: Sequence[ACL]
+) -> None:
     missing = []
-    while above != "/" and await client.exists(above) is None:
-        missing.append(above)
-        above = parent_path(above)
-    if above == "/" and root is not None and await client.exists("/") is None:
-        await make_parents(root.client, root.path, None)
-        await root.client.create(root.path, exist_ok=True)
+    while path != "/" and not await _is_there(client.exists(path)):
+        missing.append(path)
+        path = parent_path(path)
+    if path == "/" and root is not None and not await _is_there(client.exists("/")):
+        await make_path(root.client, root.path, None, acl)
     for node in reversed(missing):
-        await client.create(node, exist_ok=True)
+        await client.create(node, acl=acl, exist_ok=True)
+
+
+async def ensure_path(
+    client: CallsOfClient,
+    path: str,
+    looking: asyncio.Future[Stat | None],
+    root: Root | None,
+    acl: Sequence[ACL],
+) -> None:
+    """Create a path, unless a read that is in flight finds it."""
+    if not await _is_there(looking):
+        await make_path(client, path, root, acl)
+
+
+async def _is_there(looking: asyncio.Future[Stat | None]) -> bool:
+    """Return whether a read finds a node; one that it may not see exists, too."""
+    try:
+        return await looking is not None
+    except NoAuthError:
+        return True
 
 
 async def create_carefully(
@@ -103,7 +146,7 @@ async def create_carefully(
             if not with_parents or (parent_path(path) == "/" and root is None):
                 raise
             failure = error
-            await make_parents(client, path, root)
+            await make_path(client, parent_path(path), root)
         except NodeExistsError as error:
             failure = error
             if lost is not None and mark:

@@ -215,7 +215,14 @@ class Operations:
         self._watch_requests.forget(watcher)
 
     async def wait_connected(self) -> None:
-        """Wait until a server is connected; raises SessionExpiredError if the session is over."""
+        """Wait until a server is connected, however long that takes.
+
+            await client.wait_connected()
+            print(client.state.is_connected)  # True
+
+        Calls do not wait for so long: when the session may be over, they fail. Raises
+        SessionExpiredError if the session is over.
+        """
         await self._session.wait_connected()
 
     def delete(self, path: str, *, version: int = ANY_VERSION) -> asyncio.Future[None]:

@@ -18,7 +18,14 @@ from paddock.client.session.dispatcher import Dispatcher
 from paddock.client.session.session import Session
 from paddock.client.states import SessionState
 from paddock.client.watches.watches import Watcher
-from paddock.errors import NO_NODE, OK, InvalidArgumentError, SessionExpiredError, UsageError
+from paddock.errors import (
+    NO_NODE,
+    OK,
+    InvalidArgumentError,
+    ServiceError,
+    SessionExpiredError,
+    UsageError,
+)
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
 
@@ -94,10 +101,12 @@ class RequestSender:
         return future
 
     def own(
-        self, work: Coroutine[Any, Any, T], first: asyncio.Future[Any] | None = None
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        first: asyncio.Future[Any] | None = None,
     ) -> asyncio.Future[T]:
         """Start a composed call; `first`, which may be in flight, is cancelled with it."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(_composed(work, first))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if first is not None:
@@ -192,6 +201,24 @@ class RequestSender:
             f" servers take {self._body_bytes_max + COUNTED_HEADER_BYTES}; see max_request_bytes of"
             " connect"
         )
+
+
+async def _composed(
+    work: Callable[[], Coroutine[Any, Any, T]], first: asyncio.Future[Any] | None
+) -> T:
+    """Do the work; of all requests but the first, others before them may have had an effect."""
+    try:
+        return await work()
+    except ServiceError as error:
+        if not _is_of(first, error):
+            error.may_be_applied = True
+        raise
+
+
+def _is_of(future: asyncio.Future[Any] | None, error: ServiceError) -> bool:
+    if future is None or not future.done() or future.cancelled():
+        return False
+    return future.exception() is error
 
 
 def _elsewhere() -> UsageError:

@@ -91,7 +91,7 @@ class InFlight:
         self._lost_generation = 0
         # Writes that were applied, with their replies, which are to be answered.
         self._settled: list[tuple[PendingRequest[Any], KeptReply]] = []
-        # How many may wait without a connection before those that were cancelled are looked for.
+        # How many may wait without a connection before those that are done are looked for.
         self._room = _ROOM_MIN
 
     @property
@@ -104,10 +104,10 @@ class InFlight:
         self._writes_max = _XID_MAX if is_open else self._window
 
     def wait(self, request: PendingRequest[Any]) -> None:
-        """Let a request wait for the next connection, however long that takes."""
+        """Let a request wait for the next connection, until it is done."""
         if len(self.unsent) >= self._room:
-            # Else what callers have given up would pile up.
-            self.unsent = deque(one for one in self.unsent if not one.future.cancelled())
+            # Else what callers have given up, or we have, would pile up.
+            self.unsent = deque(one for one in self.unsent if not one.future.done())
             self._room = max(_ROOM_MIN, 2 * len(self.unsent))
         self.unsent.append(request)
 
@@ -242,7 +242,7 @@ class InFlight:
                 request.on_connect()
 
     def fail(self, failure: Failure, unsent: Failure, *, also_patient: bool = True) -> None:
-        """Fail all of them, those that were never sent with `unsent`.
+        """Fail all of them, those that have surely no effect with `unsent`.
 
         Without `also_patient` there is no connection, and patient ones wait for the next.
         """
@@ -277,12 +277,13 @@ def _loss_of(request: PendingRequest[Any], is_known: bool = False) -> Failure:
     """Describe the loss of a request that is not sent again; it may be known to have no effect."""
     kind: type[ConnectionLostError] = ConnectionLostError
     reason, hints = kind.meaning, []
+    may_be_applied = True
     if is_known and not request.is_repeatable:
-        kind = NotAppliedError
+        kind, may_be_applied = NotAppliedError, False
         reason = f"it had no effect: {request.losses} connections were lost with it"
     elif not request.xid:
         reason = f"it was not sent: {request.losses} servers in a row took us and dropped us"
-        return Failure(kind, reason)
+        return Failure(kind, reason, may_be_applied=False)
     elif request.is_repeatable:
         hints.append(f"so were {request.losses - 1} before it")
     size = len(request.body)
@@ -290,4 +291,4 @@ def _loss_of(request: PendingRequest[Any], is_known: bool = False) -> Failure:
         hints.append(f"the request has {size} bytes, which may be more than the server takes")
     if hints:
         reason = f"{reason} ({', '.join(hints)})"
-    return Failure(kind, reason)
+    return Failure(kind, reason, may_be_applied=may_be_applied)

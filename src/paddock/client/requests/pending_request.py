@@ -50,10 +50,22 @@ class Failure:
 
     kind: type[ServiceError]
     reason: str | None = None
+    # Whether the request may have had an effect, or may still have one.
+    may_be_applied: bool = True
+    # Whether the session is the reason, for a kind that leaves it open.
+    session_may_be_over: bool = False
 
     def of(self, operation: str, path: str | None = None) -> ServiceError:
         """Return the error for one request."""
-        return self.kind(operation, path, self.reason)
+        error = self.kind(operation, path, self.reason)
+        error.may_be_applied = self.may_be_applied
+        if self.session_may_be_over:
+            error.session_may_be_over = True
+        return error
+
+    def unsent(self) -> Failure:
+        """Return the same for a request that was not sent."""
+        return Failure(self.kind, self.reason, False, self.session_may_be_over)
 
 
 class PendingRequest(Generic[T]):

@@ -3,6 +3,10 @@
 A single request is written at once. Requests that come while replies are pending wait for the end
 of this pass of the event loop and are sent in one write. Replies come in the order of the requests
 (`in_flight`); pings, events and the like are handed to the session.
+
+A request that comes while the session may be over, and no server is connected, waits for one for a
+tenth of the session timeout, a second at most, and then fails. So a loop that repeats what failed
+asks a few times per second, however simple it is, and an outage is told soon.
 """
 
 from __future__ import annotations
@@ -42,6 +46,10 @@ _HEADER_BYTES: Final = 16
 _NOT_STARTED: Final = Failure(ConnectionLostError)
 # So many requests in a write are no crowd.
 _FEW: Final = 8
+# How long a request waits for a server while the session may be over: a part of the session
+# timeout, and seconds.
+_PAUSE_PART: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 1.0
 
 
 class Dispatcher:
@@ -76,8 +84,8 @@ class Dispatcher:
         self.on_wake_up: Callable[[int], None] | None = None
         # The connection, while there is one.
         self.transport: Transport | None = None
-        # Why a new request fails; None if it does not. A patient one waits, unless the session has
-        # ended.
+        # Why a new request fails; None if it does not. Unless the session has ended, a patient one
+        # waits, and any other fails after a pause.
         self.refusal: Failure | None = _NOT_STARTED
         self.is_ended = False
         # The last zxid in any reply. Every event of a transaction up to it has come.
@@ -122,14 +130,17 @@ class Dispatcher:
         in_flight = self._in_flight
         if refusal is None:
             in_flight.unsent.append(request)
-        elif request.is_patient and not self.is_ended:
-            in_flight.wait(request)
-        else:
+        elif self.is_ended or refusal is _NOT_STARTED:
             self.check_started()
             # Not at once: awaiting a future that is done does not yield, so a loop of failing
             # requests would block the event loop.
             self._loop.call_soon(request.fail, refusal)
             return
+        else:
+            in_flight.wait(request)
+            if not request.is_patient:
+                pause = min(self._clock.timeout * _PAUSE_PART, _PAUSE_SECONDS_MAX)
+                self._loop.call_later(pause, self._end_pause, request)
         if self._flush_is_due:
             return
         if self._sends_bursts or in_flight.sent:
@@ -138,6 +149,11 @@ class Dispatcher:
             # It comes alone, and need not wait for a pass of the loop that brings nothing else.
             # What follows in this pass is written in the next, so that is one write in each.
             self.flush()
+
+    def _end_pause(self, request: PendingRequest[Any]) -> None:
+        """Fail a request, unless a server has come meanwhile."""
+        if self.refusal is not None and not request.xid:
+            request.fail(self.refusal)
 
     def begin_batch(self) -> bool:
         """Begin a batch; return False within another one."""

@@ -29,11 +29,17 @@ _T = TypeVar("_T")
 class Randomness(Protocol):
     """A source of randomness, such as `random.Random`."""
 
-    def uniform(self, a: float, b: float) -> float: ...
+    def uniform(self, a: float, b: float) -> float:
+        """Return a number between two others."""
+        ...
 
-    def sample(self, population: Sequence[_T], k: int) -> list[_T]: ...
+    def sample(self, population: Sequence[_T], k: int) -> list[_T]:
+        """Return some of a population, in random order."""
+        ...
 
-    def randbytes(self, n: int) -> bytes: ...
+    def randbytes(self, n: int) -> bytes:
+        """Return so many bytes."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ the session has expired, or the client is closed. Requests outlive a connection,
 in FIFO order (`in_flight`). The rules:
 
 * No wait is unbounded, unless its caller is patient. When the session is overdue (`clock`) and
-  there is no connection, all other pending requests fail, and so do new ones until a server
-  answers.
+  there is no connection, all other pending requests fail. Until a server answers, so do new ones,
+  each after a pause (`dispatcher`).
 * After a reconnect credentials are sent first, then unfired watches, then requests.
 * In an exact session the handshake tells what became of the writes in flight. They are answered
   when the watches are set again: an event comes before the reply that shows the change.
@@ -23,7 +23,7 @@ from typing import Final
 
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import encoded, framed_request
-from paddock.client.requests.in_flight import LOST, InFlight
+from paddock.client.requests.in_flight import InFlight
 from paddock.client.requests.pending_request import Failure, PendingRequest
 from paddock.client.session.auth import Auth
 from paddock.client.session.clock import SessionClock
@@ -52,8 +52,12 @@ from paddock.protocol.records import PING_XID, SET_WATCHES_XID, WatcherEvent
 
 logger: Final = logging.getLogger(__name__)
 
+_OVERDUE: Final = Failure(ConnectionLostError, session_may_be_over=True)
 _NOT_SENT: Final = Failure(
-    ConnectionLostError, "it was not sent, since no server answers; the session may be over"
+    ConnectionLostError,
+    "it was not sent, since no server answers; the session may be over",
+    may_be_applied=False,
+    session_may_be_over=True,
 )
 _CLOSED: Final = Failure(SessionExpiredError, "the client is closed")
 _CLOSED_BEFORE: Final = Failure(
@@ -288,7 +292,7 @@ class Session:
         self._clock.detach()
         self.in_flight.lose_connection(was_of_use=was_of_use)
         if self._clock.is_overdue:
-            self._refuse(LOST, _NOT_SENT)
+            self._refuse(_OVERDUE, _NOT_SENT)
         else:
             self.states.publish(SessionState.DISCONNECTED)
 
@@ -305,7 +309,7 @@ class Session:
             self._reconnector.tried(),
         )
         if self.dispatcher.transport is None:
-            self._refuse(LOST, _NOT_SENT)
+            self._refuse(_OVERDUE, _NOT_SENT)
         self.states.publish(SessionState.OVERDUE)
 
     def _expire(self, transport: Transport) -> None:
@@ -332,7 +336,7 @@ class Session:
             transport.close()
             self._last_transport = transport
         self.dispatcher.is_ended = True
-        self._refuse(unanswered or failure, failure)
+        self._refuse(unanswered or failure, failure.unsent())
         if not self._established.done():
             self._established.set_exception(failure.of("connect"))
             # Mark the error as seen: `start` may have been cancelled.

@@ -80,7 +80,8 @@ class Coordination:
         # What the present walk has found; at its end it takes the place of what was known before.
         self._walked = self._index
         self._walk: AsyncGenerator[WalkedNode, None] | None = None
-        self._has_begun = False
+        # Whether a walk has begun, and one has come to its end; and whether the last one has.
+        self._has_begun = self._has_ended = False
         self._is_walked = False
         # Walks that were given up, and are to be closed.
         self._given_up: list[AsyncGenerator[WalkedNode, None]] = []
@@ -98,6 +99,11 @@ class Coordination:
     def is_complete(self) -> bool:
         """Whether the whole tree was read, and every change that was noted."""
         return not (self.needs_look or self._is_reading or self._is_full)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some nodes were never read: in the first walk, or if there are too many."""
+        return self._is_full or not self._has_ended
 
     @property
     def needs_look(self) -> bool:
@@ -193,6 +199,7 @@ class Coordination:
             "looked": self.looked,
             "hidden": self.hidden,
             "is_complete": self.is_complete,
+            "is_partial": self.is_partial,
         }
 
     # The walk.
@@ -231,7 +238,7 @@ class Coordination:
 
     def _end_walk(self) -> None:
         self._walk = None
-        self._is_walked = True
+        self._is_walked = self._has_ended = True
         if self._walked is not self._index:
             self._index = self._walked
             self._touched.update(self._recipes, self._index.parents())
@@ -262,12 +269,13 @@ class Coordination:
                 # Newer than what `exists` has told.
                 wanted[path] = reply.stat
         for index in self._indexes():
-            for path, stat in wanted.items():
-                self._keep(index, Node.read(path, data.get(path, b""), stat))
             for path in paths:
                 if path not in wanted:
-                    # It is gone, or no part of a recipe any more.
+                    # It is gone, or no part of a recipe. What is below it goes with it, so this is
+                    # first: a new node and its first child may be read together.
                     self._touched.update(index.remove(path))
+            for path, stat in wanted.items():
+                self._keep(index, Node.read(path, data.get(path, b""), stat))
 
     def _is_kept(self, path: str, stat: Stat) -> bool:
         return may_matter(path, stat) or any(

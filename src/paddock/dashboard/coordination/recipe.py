@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from paddock.dashboard.coordination.nodes import Node
+from paddock.layouts import read_requests
 
 # Whose layout it is if that cannot be told.
 UNKNOWN: Final = "unknown"
@@ -107,7 +108,8 @@ def contender(
     node: Node, how: str, *, data: bytes | None = None, address: str | None = None
 ) -> Contender:
     """Return the contender that a node stands for."""
-    said = node.data if data is None else data
+    # Somebody may have asked a holder to let go.
+    said = read_requests(node.data).own if data is None else data
     return Contender(
         node.path,
         node.session,

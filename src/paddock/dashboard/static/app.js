@@ -9,11 +9,11 @@ import { el, fill, setText, svg } from "./dom.js";
 import { openIdentity } from "./identity.js";
 import { startLive, watchPaths } from "./live.js";
 import { go, link, place } from "./router.js";
-import { bus, chooseMoment, moment, momentTime, shared } from "./state.js";
+import { bus, chooseMoment, moment, shared } from "./state.js";
 import { visible } from "./text.js";
 import { startTheme } from "./theme.js";
 import { createTimeBar } from "./time_bar.js";
-import { refreshTimes, setMoment } from "./units.js";
+import { refreshTimes } from "./units.js";
 import { createCoordination } from "./views/coordination.js";
 import { createOverview } from "./views/overview.js";
 import { createSessions } from "./views/sessions.js";
@@ -93,7 +93,9 @@ function drawAbout() {
   fill(
     byId("service"),
     el("bdi", { title: visible(service, 400) }, visible(service, 60)),
-    el("span.kind", null, `${isPaddock ? "Paddock" : "ZooKeeper"} ${version ? versionWords(version) : ""}`),
+    // A service that was away from the start may be either.
+    isPaddock !== null &&
+      el("span.kind", null, `${isPaddock ? "Paddock" : "ZooKeeper"} ${version ? versionWords(version) : ""}`),
   );
   // An address is no name that somebody has chosen.
   const names = (identity?.names ?? []).filter((name) => !name.startsWith("ip:"));
@@ -193,7 +195,6 @@ async function readAbout() {
   bus.on("online", (state) => drawOnline(states, state));
   bus.on("about", drawAbout);
   bus.on("moment", (at) => {
-    setMoment(momentTime(at));
     setText(byId("link-state"), at === null ? "Live" : "");
     if (at !== null) notice.hidden = true;
   });

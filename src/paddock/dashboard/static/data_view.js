@@ -11,6 +11,9 @@ import { bytes as inBytes } from "./units.js";
 
 const TEXT_LIMIT = 100_000;
 const HEX_LIMIT = 16_384;
+const INDENTS_MAX = 40;
+// A string, a sign, or a number or word.
+const JSON_PIECES = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 let numbers = 0;
 
 /** Return {element, update(answer)} for answers of /api/node. `onmore` reads all of the data. */
@@ -91,7 +94,7 @@ export function createDataView(onmore) {
     }
     if (chosen === "Hex") return el("pre", null, hexLines(bytes.subarray(0, HEX_LIMIT)));
     const text = asText(bytes, answer.is_cut);
-    const shownText = chosen === "JSON" ? JSON.stringify(parsed(text), null, 2) : text;
+    const shownText = chosen === "JSON" ? indented(text) : text;
     return el("pre.text", { dir: "auto" }, shownLines(shownText.slice(0, TEXT_LIMIT)));
   }
 
@@ -122,6 +125,27 @@ export function createDataView(onmore) {
   }
 
   return { element, update };
+}
+
+/** Return the beginning of JSON with line breaks and indents. Numbers and texts stay as written. */
+function indented(text) {
+  let depth = 0;
+  let told = "";
+  const line = () => `\n${"  ".repeat(Math.min(depth, INDENTS_MAX))}`;
+  const pieces = text.match(JSON_PIECES) ?? [];
+  for (let index = 0; index < pieces.length && told.length < TEXT_LIMIT; index++) {
+    const piece = pieces[index];
+    const opens = piece === "[" || piece === "{";
+    const closes = piece === "]" || piece === "}";
+    const next = pieces[index + 1];
+    const isEmpty = opens && (next === "]" || next === "}");
+    if (closes) depth--;
+    if (closes && !/^[[{]$/.test(pieces[index - 1])) told += line();
+    told += piece === ":" ? ": " : piece;
+    if (opens) depth++;
+    if (piece === "," || (opens && !isEmpty)) told += line();
+  }
+  return told;
 }
 
 /** Return what a JSON text says if it is an object or a list, else undefined. */

@@ -8,6 +8,7 @@
  */
 
 import { el, fill } from "./dom.js";
+import { prose } from "./text.js";
 import { ago } from "./units.js";
 
 /** Return a part: {element, read(…), isRead()}. `load(signal, …)` reads and `draw(answer)` shows. */
@@ -52,12 +53,12 @@ export function createReading({ content, load, draw, what, lines = 6 }) {
     skeleton.hidden = true;
     if (readAt && error.status !== 404) {
       notice.hidden = false;
-      fill(notice, el("span", null, `${error.message} What you see was read `, ago(readAt), "."), again);
+      fill(notice, el("span", null, prose(error.message), " What you see was read ", ago(readAt), "."), again);
       return;
     }
     notice.hidden = content.hidden = true;
     failure.hidden = false;
-    fill(failure, el("p.empty-title", null, `${what} cannot be shown`), el("p", null, error.message), again);
+    fill(failure, el("p.empty-title", null, `${what} cannot be shown`), el("p", null, prose(error.message)), again);
   }
 
   return {
@@ -85,8 +86,8 @@ export function lackingList(lacking) {
         "li",
         null,
         el("strong", null, what),
-        why && el("span", null, ` ${why}`),
-        how && el("span.hint", null, ` ${how}`),
+        why && el("span", null, " ", prose(why)),
+        how && el("span.hint", null, " ", prose(how)),
       ),
     ),
   );

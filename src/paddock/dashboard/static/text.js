@@ -10,6 +10,8 @@ import { el } from "./dom.js";
 import { bytes } from "./units.js";
 
 const NAME_LIMIT = 160;
+// A command of ours up to this length is not broken into two lines.
+const WHOLE_MAX = 30;
 const HIDDEN =
   "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}";
 // In a name a space that is not the plain one deceives, and one at an end is not seen.
@@ -36,6 +38,15 @@ export function shownName(text, limit = NAME_LIMIT, cutTo = limit) {
     name.title = visible(whole, 400);
   }
   return name;
+}
+
+/** Return a sentence of ours in pieces; what stands between backticks is code. */
+export function prose(text) {
+  return String(text)
+    .split("`")
+    .map((part, index) =>
+      index % 2 && part ? el(part.length <= WHOLE_MAX ? "code.whole" : "code", null, part) : part,
+    );
 }
 
 /** Return data as text, line breaks kept, in pieces for an element that keeps white space. */

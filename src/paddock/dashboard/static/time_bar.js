@@ -4,11 +4,12 @@
  * moment is made by a server of its own.
  */
 
+import { get } from "./api.js";
 import { el, fill } from "./dom.js";
 import { go, place } from "./router.js";
 import { bus, moment, momentTime, shared } from "./state.js";
 import { visible } from "./text.js";
-import { duration, exact, shortTime } from "./units.js";
+import { duration, exact, setMoment, shortTime } from "./units.js";
 
 const SETTLE_MS = 400;
 const DAY_MS = 86_400_000;
@@ -28,17 +29,39 @@ export function createTimeBar() {
   function draw() {
     const at = moment();
     element.hidden = at === null;
-    if (at === null) return;
     const time = momentTime(at);
-    slider.element.hidden = !shared.about.history;
+    setMoment(time);
+    if (at === null) return;
+    slider.element.hidden = !shared.about.history || time === null;
+    say(at, time);
+    if (time === null) findTime(at);
+  }
+
+  function say(at, time) {
     if (time !== null) slider.set(time);
+    const isWrite = momentTime(at) === null;
     fill(
       said,
       el("strong", null, "You look at the past: "),
+      isWrite ? `after the write ${visible(at, 40)}${time === null ? "" : ", "}` : "",
       time === null
-        ? `after the write ${visible(at, 40)}`
+        ? ""
         : el("span", { title: exact(time) }, `${shortTime(time)}, ${duration(Date.now() - time)} ago`),
     );
+  }
+
+  /** A write is named by its number alone; the server knows when it was. */
+  async function findTime(at) {
+    try {
+      const { time_ms: time } = await get("moment");
+      if (at !== moment() || !time) return;
+      setMoment(time);
+      slider.element.hidden = !shared.about.history;
+      say(at, time);
+    } catch (error) {
+      // What is wrong with this moment is said where something is shown of it.
+      if (error.status === undefined) throw error;
+    }
   }
 
   bus.on("moment", draw);

@@ -124,7 +124,7 @@ export function since(ms) {
     "data-ms": ms,
     "data-since": true,
   });
-  element.textContent = duration(reference() - ms);
+  element.textContent = lasted(ms);
   return element;
 }
 
@@ -132,8 +132,13 @@ export function since(ms) {
 export function refreshTimes() {
   for (const element of document.querySelectorAll("time[data-ms]")) {
     const ms = Number(element.dataset.ms);
-    setText(element, "since" in element.dataset ? duration(reference() - ms) : said(ms));
+    setText(element, "since" in element.dataset ? lasted(ms) : said(ms));
   }
+}
+
+/** Return for how long something is there, in whole seconds: it is not looked at more often. */
+function lasted(ms) {
+  return duration(Math.floor((reference() - ms) / SECOND) * SECOND);
 }
 
 function said(ms) {

@@ -38,7 +38,7 @@ export function drawWaits(waits, deadlocks, addresses) {
   const width =
     Math.max(...all.map(({ x }) => x)) + WIDTH + (all.some(({ hasRight }) => hasRight) ? BESIDE : MARGIN);
   const height = Math.max(...all.map((place) => place.y + place.height)) + MARGIN;
-  const edges = shown.map((wait) => edge(wait, places, deadlocks));
+  const edges = arrowsOf(shown, places).map((one) => edge(one, places, deadlocks));
   const drawing = svg(
     "svg",
     {
@@ -137,16 +137,28 @@ function layersOf(sessions, targets, circles) {
   return layers;
 }
 
-function edge({ waiter_session: waiter, holder_session: holder, path }, places, circles) {
+/** Return the arrows. Within a column there is one between two sessions, whatever they wait for. */
+function arrowsOf(waits, places) {
+  const arrows = new Map();
+  for (const { waiter_session: waiter, holder_session: holder, path } of waits) {
+    const isBeside = places.get(waiter).layer === places.get(holder).layer;
+    const key = isBeside ? `${waiter} ${holder}` : `${waiter} ${holder} ${path}`;
+    if (!arrows.has(key)) arrows.set(key, { waiter, holder, paths: [] });
+    arrows.get(key).paths.push(path);
+  }
+  return [...arrows.values()];
+}
+
+function edge({ waiter, holder, paths }, places, circles) {
   const from = places.get(waiter);
   const to = places.get(holder);
   const isBad = circles.some((circle) => circle.includes(waiter) && circle.includes(holder));
-  const { d, label } = from.layer === to.layer ? beside(from, to) : across(from, to, path);
+  const { d, label } = from.layer === to.layer ? beside(from, to) : across(from, to, paths[0]);
   const kind = isBad ? "wait bad" : "wait";
   const told = svg(
     "title",
     null,
-    `${visible(waiter, 24)} waits for ${visible(holder, 24)}: ${visible(path, 200)}`,
+    `${visible(waiter, 24)} waits for ${visible(holder, 24)}: ${visible(paths.join(", "), 200)}`,
   );
   return {
     line: svg(
@@ -158,7 +170,7 @@ function edge({ waiter_session: waiter, holder_session: holder, path }, places, 
     label: svg(
       "text",
       { class: isBad ? "wait-label bad" : "wait-label", x: label.x, y: label.y, "text-anchor": label.anchor },
-      visible(path.slice(path.lastIndexOf("/") + 1) || path, 18),
+      visible(paths.map((path) => path.slice(path.lastIndexOf("/") + 1) || path).join(", "), 18),
     ),
   };
 }

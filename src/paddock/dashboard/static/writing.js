@@ -15,6 +15,7 @@ import { comparable, shownDifference } from "./differences.js";
 import { el, fill } from "./dom.js";
 import { shownName, visible } from "./text.js";
 import { bytes, count } from "./units.js";
+import { aclList } from "./words.js";
 
 const TEXT_MAX = 1_000_000;
 const PERMISSIONS = ["read", "write", "create", "delete", "admin"];
@@ -22,12 +23,14 @@ const PERMISSIONS = ["read", "write", "create", "delete", "admin"];
 /** Set the data of a node. */
 export function openSet(node, done) {
   const text = asText(decode(node.data));
-  if (node.is_cut || text === null || node.size > TEXT_MAX)
+  if (node.is_cut || text === null || node.size > TEXT_MAX || text.includes("\r"))
     return refuse(
       "Set data",
       node.is_cut
         ? "The data is longer than what was read. Read all of it first, or use `paddock set`."
-        : "This data is not text. Use `paddock set` with a file.",
+        : text?.includes("\r")
+          ? "Some lines of this data end with a carriage return, which a browser would leave out. Use `paddock set` with a file."
+          : "This data is not text. Use `paddock set` with a file.",
     );
   const input = el("textarea", { rows: 12, spellcheck: "false", dir: "auto" });
   input.value = text;
@@ -74,6 +77,9 @@ export function openSet(node, done) {
       return;
     }
     const theirs = comparable(current);
+    // What is compared may be shorter than what is there, or bytes that are written out.
+    const whole = current.is_cut || current.data === null ? null : asText(decode(current.data));
+    const canTake = whole !== null && whole.length <= TEXT_MAX && !whole.includes("\r");
     fill(
       conflict,
       el(
@@ -102,7 +108,7 @@ export function openSet(node, done) {
       el(
         "div.actions",
         null,
-        el("button.plain", { type: "button", onclick: take }, "Take what is there now"),
+        canTake && el("button.plain", { type: "button", onclick: take }, "Take what is there now"),
         el("button.danger", { type: "button", onclick: keep }, "Overwrite it with mine"),
       ),
     );
@@ -110,7 +116,7 @@ export function openSet(node, done) {
     conflict.scrollIntoView({ block: "nearest" });
 
     function take() {
-      input.value = theirs;
+      input.value = whole;
       settle();
     }
 
@@ -265,7 +271,9 @@ export async function openDelete(node, done) {
 /** Change who may do what. */
 export function openAcl(node, done) {
   const rows = el("div.acl-rows");
+  const conflict = el("div.conflict", { role: "alert" });
   const add = (entry) => rows.append(aclRow(entry));
+  let version = node.stat.aversion;
   node.acl.forEach(add);
   openDialog({
     title: "Who may do what",
@@ -283,6 +291,7 @@ export function openAcl(node, done) {
         null,
         "Rights hold for this node alone, not for what is below it. Who takes “admin” from everybody can no longer change this.",
       ),
+      conflict,
     ],
     actions: [
       {
@@ -292,9 +301,24 @@ export function openAcl(node, done) {
           const acl = [...rows.children].map((row) => row.entry());
           if (!acl.length)
             throw new Error("Somebody must be named. With nobody, no one could ever change this node again.");
-          await post("acl", { path: node.path, acl, version: node.stat.aversion });
+          try {
+            await post("acl", { path: node.path, acl, version });
+          } catch (error) {
+            const current = error.body?.current;
+            if (error.status !== 409 || !current?.acl || !current.stat) throw error;
+            // Both are shown: theirs here, and above what the person has chosen.
+            version = current.stat.aversion;
+            fill(
+              conflict,
+              el("h3", null, "The rights were changed meanwhile. There now:"),
+              aclList(current.acl),
+              el("p.hint", null, "“Set these rights” replaces them with yours."),
+            );
+            return false;
+          }
           announce(`The rights of ${visible(node.path, 80)} were set.`);
           done();
+          return true;
         },
       },
     ],

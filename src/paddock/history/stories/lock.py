@@ -15,7 +15,7 @@ from typing import Any, Final
 from paddock.history.moment import Moment, shown_time
 from paddock.history.past import Gap, Past, Step
 from paddock.history.telling import Below, NodeChange, changes
-from paddock.layouts import layout_of, number_of
+from paddock.layouts import layout_of, number_of, read_requests
 
 RELEASED: Final = "released"
 EXPIRED: Final = "its session expired"
@@ -102,12 +102,12 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
     story = LockStory(path)
     there: dict[bytes, Contender] = {}
     base = b"" if path == "/" else path.encode()
-    story.is_known = base in past.nodes
+    story.is_known = past.nodes.get(base) is not None
     # Those that are there already; since when is not known here.
     for node_path, node in past.nodes.items():
         number = _number(base, node_path)
         if number is not None:
-            _add(story, there, Contender(node_path, number, node.owner, None, (), node.data or b""))
+            _add(story, there, Contender(node_path, number, node.owner, None, (), _own(node.data)))
     for one in changes(past, until, Below(path.encode())):
         if isinstance(one, Gap):
             story.gaps.append(one)
@@ -127,6 +127,11 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
             _add(story, there, Contender(one.path, number, owner, came, who, one.after.data or b""))
         _note_holder(there, one.cause)
     return story
+
+
+def _own(data: bytes | None) -> bytes:
+    """Return what a contender says about itself; somebody may have asked it to let go."""
+    return read_requests(data or b"").own
 
 
 def _add(story: LockStory, there: dict[bytes, Contender], one: Contender) -> None:

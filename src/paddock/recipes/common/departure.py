@@ -72,6 +72,8 @@ class OwnedNode:
         self.token = 0
         # Whom we wait for, for errors.
         self.blocked_by = ""
+        # Whether others ask for it by the node's data.
+        self.is_revocable = False
 
     @property
     def guarded(self) -> Sequence[str]:

@@ -73,10 +73,14 @@ class RetryLimit:
 
     def __init__(self) -> None:
         self._count = 0
+        # Whether one of those that were lost may have had an effect.
+        self._may_be_applied = False
 
     def count(self, error: ConnectionLostError) -> None:
         """Count one more; raise the error if the limit is reached, here or by the client."""
         self._count += 1
+        self._may_be_applied |= error.may_be_applied
+        error.may_be_applied = self._may_be_applied
         if self._count == ATTEMPTS_MAX or isinstance(error, NotAppliedError):
             raise error
 
@@ -179,32 +183,13 @@ async def make_container(client: Client, path: str) -> None:
         with suppress(NodeExistsError):
             await client.create(path, container=True, make_parents=True)
 
-    await retry(client, _make_root(client) if path == "/" else make)
-
-
-def _make_root(client: Client) -> Callable[[], Awaitable[None]]:
-    """Return a function that creates the client's root: a chroot that may not exist yet."""
-    # Only a create of something below it creates a chroot.
-    below = f"/root-{client.new_mark()}"
-
-    async def make() -> None:
-        with suppress(NodeExistsError):
-            await client.create(below, ephemeral=True, make_parents=True)
-        await delete_if_exists(client, below)
-
-    return make
+    # The root is a chroot that may not exist yet.
+    await (make_node(client, path) if path == "/" else retry(client, make))
 
 
 async def make_node(client: Client, path: str) -> None:
     """Create a persistent node and its parents, unless it exists."""
-
-    async def make() -> None:
-        # A client without the permission to create it need not, if it exists.
-        if await client.exists(path) is None:
-            with suppress(NodeExistsError):
-                await client.create(path, make_parents=True)
-
-    await retry(client, make)
+    await retry(client, lambda: client.ensure_path(path))
 
 
 async def write_once(

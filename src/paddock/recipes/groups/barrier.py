@@ -59,7 +59,8 @@ from paddock.recipes.common.retry import (
     watch_signal,
     write_once,
 )
-from paddock.recipes.locks.grant import Grant, GrantScope
+from paddock.recipes.locks.grant import Grant
+from paddock.recipes.locks.grant_scope import GrantScope
 from paddock.recipes.locks.line import Entry, Line, Place
 
 # The prefix of a member's node.

@@ -44,7 +44,8 @@ from paddock.recipes.groups.roster import (
     Roster,
     read_members,
 )
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
+from paddock.recipes.locks.grant import Grant, GrantEvent
+from paddock.recipes.locks.grant_scope import GrantScope
 
 # Called at once, in order.
 MemberListener: TypeAlias = Callable[[Member], None]

@@ -48,7 +48,8 @@ from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.retry import Signal, read_node, retry, watch_signal
 from paddock.recipes.groups.division import Division, decoded, divide, encoded
 from paddock.recipes.locks.claim import Claim
-from paddock.recipes.locks.grant import Grant, GrantScope
+from paddock.recipes.locks.grant import Grant
+from paddock.recipes.locks.grant_scope import GrantScope
 from paddock.recipes.locks.line import Contender, Line, Place
 
 # The prefix of a member's node.

@@ -22,7 +22,7 @@ There are two styles. The scope of `lead` waits to be elected, leads, and steps 
   (`paddock.recipes.locks.grant` says how).
 
 The nodes are those of Curator's LeaderLatch, with `data` as the id of its participant, so both can
-stand in one line.
+stand in one line. With `layout="kazoo"` they are those of kazoo's Election, which is its Lock.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from typing import Any, Final, Self, TypeAlias
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, SessionExpiredError
-from paddock.layouts import LATCH
+from paddock.layouts import KAZOO_LOCK, LATCH
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.recipes.common.background import Recipe
 from paddock.recipes.common.listeners import Feed, Listeners
 from paddock.recipes.common.retry import wait_in_session
-from paddock.recipes.locks.grant import Grant, GrantEvent, GrantScope
-from paddock.recipes.locks.line import Contender, Line
+from paddock.recipes.locks.grant import Grant, GrantEvent
+from paddock.recipes.locks.grant_scope import GrantScope
+from paddock.recipes.locks.line import Contender, LayoutName, Line
 
-# The prefix of a candidate's node, as in Curator's latch.
-_KIND: Final = LATCH
+# The part of a candidate's name before the number, as in Curator's latch and in kazoo's election.
+_KINDS: Final[dict[LayoutName, str]] = {"curator": LATCH, "kazoo": KAZOO_LOCK}
 
 
 class ElectionEvent(enum.StrEnum):
@@ -58,7 +59,8 @@ class ElectionEvent(enum.StrEnum):
     #: It waits for the candidate before it.
     READY = "ready"
     ELECTED = "elected"
-    #: The session is over, a scope has lost its leadership, or the ACL does not permit it.
+    #: The session is over, a scope has lost its leadership, the ACL does not permit it, or others
+    #: stand there in another layout.
     FAILED = "failed"
     STOPPED = "stopped"
 
@@ -82,13 +84,21 @@ class Election(Recipe):
         await election.stop()
 
     `async with election` starts it, and stops it at the end. Others read `data` in `candidates`.
+    `layout` is for a path at which programs with kazoo's Election stand, too; then `data` is UTF-8.
     """
 
     def __init__(
-        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
+        self,
+        client: Client,
+        path: str,
+        *,
+        data: bytes = b"",
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
         super().__init__(client, path, acl)
-        self._line = Line(client, path, [_KIND], data, acl)
+        self._kind = _KINDS.get(layout, LATCH)
+        self._line = Line(client, path, [self._kind], data, acl, layout=layout)
         self._state: ElectionEvent | None = None
         # Whether we wait or lead, in a scope or in the background.
         self._is_standing = False
@@ -258,7 +268,7 @@ class Election(Recipe):
 
     async def _be_elected(self) -> Grant:
         self._become(ElectionEvent.OFFER)
-        place = self._line.new_place(_KIND)
+        place = self._line.new_place(self._kind)
         try:
             await place.enter()
             while True:

@@ -12,6 +12,9 @@ paused and does not know. Two things are promised instead:
 * The holder's writes can be fenced. `guard` is a transaction that fails once the grant is over. For
   storage outside the service there is the `token`, which is larger for every later grant: storage
   that remembers the largest token it has seen can refuse an older holder.
+
+Others may ask the holder of a lock to let go: `asked`, `wait_asked` and the event ASKED say so, and
+by whom (`paddock.recipes.locks.revocation`).
 """
 
 from __future__ import annotations
@@ -19,14 +22,16 @@ from __future__ import annotations
 import asyncio
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from paddock.client.client import Client
+from paddock.client.results import NodeData
 from paddock.client.states import Event, EventType, SessionState
 from paddock.client.transaction import Transaction
-from paddock.errors import GrantLostError, LockStateError
+from paddock.errors import ConnectionLostError, GrantLostError, LockStateError
+from paddock.layouts import REQUESTS_MAX, read_requests
 from paddock.protocol.records import Stat
 from paddock.recipes.common.departure import Departure, OwnedNode
 from paddock.recipes.common.listeners import Listeners
@@ -49,6 +54,8 @@ class GrantEvent(enum.StrEnum):
     SUSPENDED = "suspended"
     #: The connection is back in time.
     RESUMED = "resumed"
+    #: Somebody asks us to release it: `asked` of the grant says who. It is held as before.
+    ASKED = "asked"
     RELEASED = "released"
     #: The session is over, or may be, or the node that stands for the grant is gone.
     LOST = "lost"
@@ -56,6 +63,16 @@ class GrantEvent(enum.StrEnum):
 
 # Called at once, in order.
 GrantListener: TypeAlias = Callable[[GrantEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    """A request to release what is held."""
+
+    #: What the asker says about itself, at most 1,000 bytes; nothing if it is Curator's Revoker.
+    data: bytes
+    #: The session of the asker; 0 if it is Curator's Revoker.
+    session_id: int
 
 
 class BaseGrant(ABC):
@@ -66,6 +83,9 @@ class BaseGrant(ABC):
         self._state = GrantEvent.ACQUIRED
         # Set at the end; created for the first waiter.
         self._over: asyncio.Event | None = None
+        # Set with the first request, or at the end; created for the first waiter.
+        self._asked_or_over: asyncio.Event | None = None
+        self._asked: tuple[ReleaseRequest, ...] = ()
         self._listeners: Listeners[GrantEvent] = Listeners()
 
     @property
@@ -82,6 +102,11 @@ class BaseGrant(ABC):
     def is_released(self) -> bool:
         """Whether it has been released."""
         return self._state is GrantEvent.RELEASED
+
+    @property
+    def asked(self) -> tuple[ReleaseRequest, ...]:
+        """The requests to release it, the oldest first; a hundred are kept."""
+        return self._asked
 
     def check(self) -> None:
         """Raise GrantLostError unless it is surely held at this moment."""
@@ -129,6 +154,23 @@ class BaseGrant(ABC):
             self._over = self._over or asyncio.Event()
             await self._over.wait()
 
+    async def wait_asked(self) -> tuple[ReleaseRequest, ...]:
+        """Wait until somebody asks us to release it, or it is over; return the requests.
+
+            grant = await Lock(client, "/locks/report").acquire()
+            await Lock(client, "/locks/report", data=b"worker 9").ask_to_release()
+            asked = await grant.wait_asked()
+            print(asked[0].data)  # b'worker 9'
+            await grant.release()
+
+        It is up to us whether we release it. The grants of `Lock` and of both sides of a
+        `ReadWriteLock` can be asked for.
+        """
+        if not self._asked and not self._is_over:
+            self._asked_or_over = self._asked_or_over or asyncio.Event()
+            await self._asked_or_over.wait()
+        return self._asked
+
     def add_listener(self, listener: GrantListener) -> None:
         """Call a function with every later event of this grant.
 
@@ -142,9 +184,11 @@ class BaseGrant(ABC):
 
     def lost(self) -> GrantLostError:
         """Return the error that says that it is lost, and why."""
-        return GrantLostError(
+        error = GrantLostError(
             f"{self._name}: held no more: {self._why_lost()}; others may hold it by now"
         )
+        error.session_may_be_over = self._is_lost_with_session()
+        return error
 
     @abstractmethod
     def _is_valid(self) -> bool:
@@ -162,6 +206,10 @@ class BaseGrant(ABC):
     def _why_lost(self) -> str:
         """Return the reason, for errors."""
 
+    @abstractmethod
+    def _is_lost_with_session(self) -> bool:
+        """Return whether the reason is that the session is over, or may be."""
+
     @property
     @abstractmethod
     def _name(self) -> str:
@@ -175,9 +223,18 @@ class BaseGrant(ABC):
         if event is self._state:
             return
         self._state = event
-        if self._over is not None and self._is_over:
-            self._over.set()
+        if self._is_over:
+            for waited_for in (self._over, self._asked_or_over):
+                if waited_for is not None:
+                    waited_for.set()
         self._listeners.notify(event)
+
+    def _become_asked(self, asked: Sequence[ReleaseRequest]) -> None:
+        """Publish all requests so far."""
+        self._asked = tuple(asked[-REQUESTS_MAX:])
+        if self._asked_or_over is not None:
+            self._asked_or_over.set()
+        self._listeners.notify(GrantEvent.ASKED)
 
 
 class Grant(BaseGrant):
@@ -193,12 +250,17 @@ class Grant(BaseGrant):
         self.token: int = held.token if token is None else token
         self._held = held
         self._why = ""
+        self._is_given_up = False
         self._loop = asyncio.get_running_loop()
         self._depth = 1
         self._alarm: asyncio.TimerHandle | None = None
         self._departure: Departure | None = None
         # Our last request for the node, once it is watched.
-        self._asked: asyncio.Future[Stat | None] | None = None
+        self._looked: asyncio.Future[Stat | None] | None = None
+        # The version of the node's data that we know; our own is the first.
+        self._version = 0
+        # The marks of the requests in these data.
+        self._marks: set[str] = set()
         self._client.add_listener(self._on_state)
         # A fenced grant that is short need not be watched; nor one that is released at once.
         self._delay: asyncio.Handle = (
@@ -233,6 +295,9 @@ class Grant(BaseGrant):
         # Without a reason of ours the service has refused a write, since the node is gone.
         return self._why or (DELETED if self._is_valid() else _OVERDUE)
 
+    def _is_lost_with_session(self) -> bool:
+        return self._is_given_up or not Grant._is_valid(self)
+
     @property
     def _name(self) -> str:
         return self.path
@@ -252,6 +317,7 @@ class Grant(BaseGrant):
 
     def _give_up(self, why: str) -> None:
         """End it, now that the session may be over, and a release that is under way."""
+        self._is_given_up |= not self._is_over
         self._lose(why)
         self._stop_listening()
         if self._departure is not None:
@@ -277,15 +343,40 @@ class Grant(BaseGrant):
             self._give_up(_OVERDUE)
 
     def _watch(self) -> None:
-        self._asked = self._client.exists(self.path, watch=self._on_event)
-        self._asked.add_done_callback(self._on_seen)
+        self._looked = self._client.exists(self.path, watch=self._on_event)
+        self._looked.add_done_callback(self._on_seen)
 
     def _on_seen(self, seen: asyncio.Future[Stat | None]) -> None:
-        # Without an answer, the session is not valid for long, either.
-        if not seen.cancelled() and seen.exception() is None:
-            stat = seen.result()
-            if stat is None or stat.czxid != self._held.token:
-                self._lose(DELETED)
+        if not self._is_answered(seen):
+            return
+        stat = seen.result()
+        if stat is None or stat.czxid != self._held.token:
+            self._lose(DELETED)
+        elif self._held.is_revocable and stat.version != self._version:
+            self._version = stat.version
+            self._client.get(self.path).add_done_callback(self._on_data)
+
+    def _on_data(self, read: asyncio.Future[NodeData]) -> None:
+        if not self._is_answered(read):
+            return
+        # A change after this read has an event of its own.
+        requests = read_requests(read.result().data).requests
+        new = [one for one in requests if one.mark not in self._marks]
+        self._marks = {one.mark for one in requests}
+        if new:
+            added = [ReleaseRequest(one.data, one.session_id) for one in new]
+            self._become_asked([*self._asked, *added])
+
+    def _is_answered(self, read: asyncio.Future[Any]) -> bool:
+        """Return whether a read of the node was answered, and still matters."""
+        if read.cancelled():
+            return False
+        error = read.exception()
+        if isinstance(error, ConnectionLostError) and not self._is_over:
+            # The client has lost many connections in a row, and the session lives.
+            self._version = -1
+            self._watch()
+        return error is None and not self._is_over
 
     def _on_event(self, event: Event) -> None:
         if event.type is EventType.DELETED:
@@ -303,10 +394,10 @@ class Grant(BaseGrant):
         if self._is_over:
             return
         self._delay.cancel()
-        if self._asked is not None:
+        if self._looked is not None:
             self._client.forget_watcher(self._on_event)
             # Or a watch would be left for a node that never comes back.
-            self._asked.cancel()
+            self._looked.cancel()
         self._departure = self._held.begin_to_leave()
         if event is GrantEvent.LOST:
             self._stop_listening()
@@ -314,45 +405,3 @@ class Grant(BaseGrant):
             # A release waits for the departure, but not when the session may be over.
             self._departure.on_end = self._stop_listening
         self._become(event)
-
-
-class GrantScope(AbstractAsyncContextManager["GrantScope"]):
-    """A scope that cancels its body when a grant is lost, and releases the grant at its end.
-
-    It is to a grant what `asyncio.timeout` is to a deadline.
-    """
-
-    def __init__(self, grant: BaseGrant) -> None:
-        self.loop = asyncio.get_running_loop()
-        task = asyncio.current_task(self.loop)
-        assert task is not None, "a coroutine is always run by a task"
-        self.grant = grant
-        self.task: asyncio.Task[object] = task
-        # How often the task had been cancelled when it came in.
-        self._cancelled = task.cancelling()
-        self._has_cancelled = False
-        self._is_left = False
-        grant.add_listener(self._on_event)
-        if grant.is_lost:
-            self._on_event(GrantEvent.LOST)
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        """Release the grant; raise GrantLostError unless the body has an error of its own."""
-        self._is_left = True
-        self.grant.remove_listener(self._on_event)
-        is_ours = self._has_cancelled and self.task.uncancel() <= self._cancelled
-        await self.grant.release()
-        if self.grant.is_lost and (
-            error is None or (is_ours and isinstance(error, asyncio.CancelledError))
-        ):
-            raise self.grant.lost() from error
-
-    def _on_event(self, event: GrantEvent) -> None:
-        if event is GrantEvent.LOST:
-            # Not at once: it may be the task itself that has closed the client just now.
-            self.loop.call_soon(self._cancel)
-
-    def _cancel(self) -> None:
-        if not self._is_left:
-            self._has_cancelled = True
-            self.task.cancel()

@@ -12,8 +12,9 @@ from paddock.client.requests.arguments import check_seconds
 from paddock.errors import LockStateError
 from paddock.recipes.common.departure import OwnedNode
 from paddock.recipes.common.listeners import Listeners
-from paddock.recipes.common.retry import check_recipe
-from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent, GrantListener, GrantScope
+from paddock.recipes.common.retry import check_recipe, name_of
+from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent, GrantListener
+from paddock.recipes.locks.grant_scope import GrantScope
 
 T = TypeVar("T")
 G = TypeVar("G", bound=BaseGrant)
@@ -33,6 +34,10 @@ class Contending(OwnedNode, ABC):
     @abstractmethod
     async def is_reached(self) -> bool:
         """Return whether it is held now."""
+
+    def is_own(self, name: str) -> bool:
+        """Return whether a node with this name is ours, as far as that is known."""
+        return name == name_of(self.path)
 
 
 class BaseHolder:
@@ -65,7 +70,7 @@ class BaseHolder:
         await self._grant.release()
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Call a function when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, asked for, suspended, resumed, released or lost.
 
         It must not block. What it raises goes to the event loop's exception handler.
         """
@@ -76,7 +81,7 @@ class BaseHolder:
         self._listeners.remove(listener)
 
     async def __aexit__(self, *raised: Any) -> None:
-        task = asyncio.current_task(self._scopes[-1].loop) if self._scopes else None
+        task = asyncio.current_task()
         for number in reversed(range(len(self._scopes))):
             if self._scopes[number].task is task:
                 await self._scopes.pop(number).__aexit__(*raised)
@@ -108,6 +113,8 @@ class BaseHolder:
         self._grant = grant
         grant.add_listener(self._listeners.notify)
         self._listeners.notify(GrantEvent.ACQUIRED)
+        if grant.asked:
+            self._listeners.notify(GrantEvent.ASKED)
         return grant
 
 
@@ -124,6 +131,8 @@ class Holder(BaseHolder, ABC):
         # Where it is.
         self.path: str = path
         self._is_reentrant = reentrant
+        # Our latest attempt.
+        self._place: Contending | None = None
 
     # A parameter, since the error of `asyncio.timeout` cannot name the holder.
     async def acquire(self, *, timeout: float | None = None) -> Grant:  # noqa: ASYNC109
@@ -135,7 +144,7 @@ class Holder(BaseHolder, ABC):
         As a rule `async with lock` is better, since it ends what is done in it when the grant is
         lost. Raises TimeoutError, which names the holder, after `timeout` seconds;
         SessionExpiredError; and LockStateError if it is ours already, or if our node was deleted
-        while we waited.
+        while we waited, which is noticed when it is time to look at the line again.
         """
         taking = self._take(waits=True)
         grant = await (taking if timeout is None else self._within(timeout, taking))
@@ -159,7 +168,7 @@ class Holder(BaseHolder, ABC):
             grant.deepen()
             return grant
         self._check_free()
-        place = self._new_place()
+        place = self._place = self._new_place()
         self._is_waiting = True
         try:
             await place.enter()

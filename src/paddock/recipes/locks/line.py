@@ -2,8 +2,11 @@
 
 A contender's `Place` begins before its node: the node's name has a mark that was chosen first, so
 that leaving finds the node even if the reply to its create was lost. The names are those of
-Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; other nodes are
-ignored. There is no herd effect: each contender watches only the one that it waits for.
+Curator's recipes, `_c_<mark>-lock-0000000007`, so both can stand in one line; or on request those
+of kazoo's, `<mark>__lock__0000000007`. Contenders of both layouts in one line do not wait for each
+other: where one finds the other, it leaves, and says so. All other nodes are ignored.
+
+There is no herd effect: each contender watches only the one that it waits for.
 """
 
 from __future__ import annotations
@@ -12,22 +15,33 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from paddock.client.client import Client
-from paddock.client.operations.compound import PROTECTION_PREFIX
 from paddock.client.requests.arguments import checked_data
-from paddock.client.results import Created
+from paddock.client.results import Created, NodeData
 from paddock.client.watches.watches import Watcher
 from paddock.errors import (
     ConnectionLostError,
+    InvalidArgumentError,
     LockStateError,
+    MixedLayoutsError,
     NoAuthError,
     NoNodeError,
     NotReadOnlyError,
     SessionExpiredError,
 )
-from paddock.layouts import NUMBER, in_order
+from paddock.layouts import (
+    IN_BOTH_LAYOUTS,
+    KAZOO,
+    LAYOUT_NAMES,
+    NUMBER,
+    in_order,
+    is_foreign,
+    place_name,
+    read_requests,
+    unique_layout,
+)
 from paddock.protocol.acl import ACL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.departure import Departure
@@ -38,6 +52,7 @@ from paddock.recipes.common.retry import (
     discard,
     list_children,
     make_container,
+    make_node,
     name_of,
     request_each,
     retry,
@@ -45,6 +60,9 @@ from paddock.recipes.common.retry import (
     write_once,
 )
 from paddock.recipes.locks.holder import Contending
+
+# How the nodes of contenders are named: as Curator does it, or as kazoo does.
+LayoutName: TypeAlias = Literal["curator", "kazoo"]
 
 # How much of a holder's data an error shows.
 _SHOWN_BYTES: Final = 80
@@ -93,32 +111,53 @@ class Line:
         acl: Sequence[ACL],
         *,
         within: str | None = None,
+        layout: LayoutName = "curator",
     ) -> None:
         check_recipe(client, path, acl)
-        checked_data(data)
+        _check_layout(layout, checked_data(data))
         self.client = client
         self.path = path
         # A container for this line and others like it.
         self._within = within
         self.data = data
         self.acl = acl
+        self.layout: LayoutName = layout
+        self._has_other_layout = any(kind in IN_BOTH_LAYOUTS for kind in kinds)
         self._pattern = re.compile(rf"(?P<kind>{'|'.join(map(re.escape, kinds))}){NUMBER}")
 
-    def new_place(self, kind: str, find_blocker: FindBlocker = predecessor) -> Place:
+    def new_place(
+        self, kind: str, find_blocker: FindBlocker = predecessor, *, is_revocable: bool = False
+    ) -> Place:
         """Return a place for a new contender."""
-        return Place(self, kind, find_blocker)
+        place = Place(self, kind, find_blocker)
+        place.is_revocable = is_revocable
+        return place
 
     async def make(self) -> None:
         """Create the node above the contenders, unless it exists."""
+        if self.layout == "kazoo":
+            # kazoo creates it once, and fails if the service deletes it.
+            await make_node(self.client, self.path)
+            return
         if self._within is not None:
+            await self._check_within(self._within)
             await make_container(self.client, self._within)
         await make_container(self.client, self.path)
 
+    async def _check_within(self, path: str) -> None:
+        """Raise MixedLayoutsError if kazoo's Semaphore has leases at a path."""
+        names = await retry(self.client, lambda: list_children(self.client, path))
+        lease = next((name for name in names if unique_layout(name) == KAZOO), None)
+        if lease is not None:
+            raise mixed_layouts(child_path(path, lease), self.layout)
+
     async def entries(self, watcher: Watcher | None = None) -> list[Entry]:
         """Return all who stand in the line, in order; the watcher is called when that changes."""
-        return self.in_order(
-            await retry(self.client, lambda: list_children(self.client, self.path, watcher))
-        )
+        return self.in_order(await self.names(watcher))
+
+    async def names(self, watcher: Watcher | None = None) -> list[str]:
+        """Return the names of all nodes at the line, in no particular order."""
+        return await retry(self.client, lambda: list_children(self.client, self.path, watcher))
 
     async def contenders(self, entries: Sequence[Entry] | None = None) -> list[Contender]:
         """Return those who stand in the line, or some of them, in order, with their data."""
@@ -126,15 +165,46 @@ class Line:
             entries = await self.entries()
         paths = [child_path(self.path, entry.name) for entry in entries]
         found = await retry(self.client, lambda: request_each(self.client.get, paths))
-        return [
-            Contender(path, node.data, node.stat.ephemeral_owner, node.stat.czxid)
-            for path, node in found.items()
-        ]
+        return [contender_of(path, node) for path, node in found.items()]
 
     def in_order(self, names: Sequence[str]) -> list[Entry]:
         """Return the names that are contenders, in order."""
         found = in_order(names, self._pattern)
         return [Entry(one.string, one["kind"], int(one["number"])) for one in found]
+
+    def check_layout(self, names: Sequence[str]) -> None:
+        """Raise MixedLayoutsError if a contender has the other layout."""
+        if not self._has_other_layout:
+            return
+        foreign = next((name for name in names if is_foreign(self.layout, name)), None)
+        if foreign is not None:
+            raise mixed_layouts(child_path(self.path, foreign), self.layout)
+
+
+def mixed_layouts(path: str, ours: LayoutName) -> MixedLayoutsError:
+    """Return the error for a node of others that is of the other layout."""
+    theirs = "curator" if ours == "kazoo" else "kazoo"
+    return MixedLayoutsError(
+        f"{path}: its layout is {theirs}, ours is {ours}, so neither waits for the other; "
+        f'ask for layout="{theirs}", or use another path'
+    )
+
+
+def contender_of(path: str, node: NodeData) -> Contender:
+    """Return the contender that a node stands for."""
+    own = read_requests(node.data).own
+    return Contender(path, own, node.stat.ephemeral_owner, node.stat.czxid)
+
+
+def _check_layout(layout: object, data: bytes | None) -> None:
+    if layout not in LAYOUT_NAMES:
+        raise InvalidArgumentError(f'layout: expected "curator" or "kazoo", not {layout!r}')
+    if layout == "kazoo" and data:
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            # It would fail in `contenders` of kazoo, for all.
+            raise InvalidArgumentError("data: kazoo reads it as UTF-8, and it is not") from None
 
 
 class Place(Contending):
@@ -206,10 +276,10 @@ class Place(Contending):
         Raises LockStateError if our node was deleted.
         """
         seen, self._seen = self._seen, None
-        before = None if seen is None or watcher else self._cut(self.line.in_order(seen))
+        before = None if seen is None or watcher else self._cut(seen)
         if before is None:
             # The list that was requested with our create may have been answered before it.
-            before = self._cut(await self.line.entries(watcher))
+            before = self._cut(await self.line.names(watcher))
         if before is None:
             raise LockStateError(f"{self.path}: our place in the line was deleted")
         return before
@@ -227,13 +297,18 @@ class Place(Contending):
             except NoAuthError:
                 return await self.client.exists(path, watch=signal) is not None
             if path == self.blocked_by:
-                said = f", {data[:_SHOWN_BYTES]!r}" if data else ""
+                own = read_requests(data).own
+                said = f", {own[:_SHOWN_BYTES]!r}" if own else ""
                 self.blocked_by = f"{path} of session 0x{stat.ephemeral_owner:x}{said}"
             return True
 
         with watch_signal(self.client) as signal:
             if await retry(self.client, watch):
                 await signal.wait()
+
+    def is_own(self, name: str) -> bool:
+        # Also before the reply to our create.
+        return self._mark in name
 
     def begin_to_leave(self) -> Departure:
         """Send the delete at once; a task is needed only if that fails."""
@@ -256,9 +331,9 @@ class Place(Contending):
         return departure
 
     def _ask(self) -> asyncio.Future[Created]:
-        # The name of a protected create. We look for the node ourselves if the reply is lost, so
-        # the client need not start a task for it.
-        name = f"{PROTECTION_PREFIX}{self._mark}-{self.kind}"
+        # As a rule the name of a protected create. We look for the node ourselves if the reply is
+        # lost, so the client need not start a task for it.
+        name = place_name(self.line.layout, self._mark, self.kind)
         return self.client.create_with_stat(
             child_path(self.line.path, name),
             self.line.data,
@@ -296,9 +371,13 @@ class Place(Contending):
         names = await list_children(self.client, self.line.path)
         return [child_path(self.line.path, name) for name in names if self._mark in name]
 
-    def _cut(self, entries: list[Entry]) -> list[Entry] | None:
-        names = [entry.name for entry in entries]
-        return entries[: names.index(self.name)] if self.name in names else None
+    def _cut(self, names: list[str]) -> list[Entry] | None:
+        """Return those before us; None if we are not there."""
+        entries = self.line.in_order(names)
+        if len(entries) < len(names):
+            self.line.check_layout(names)
+        before = [entry.name for entry in entries]
+        return entries[: before.index(self.name)] if self.name in before else None
 
     async def _delete(self) -> None:
         for path in [self.path] if self.path else await self._own_paths():

@@ -38,7 +38,7 @@ from paddock.client.client import Client
 from paddock.client.transaction import Transaction
 from paddock.errors import InvalidArgumentError
 from paddock.recipes.common.retry import wait_finished
-from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent
+from paddock.recipes.locks.grant import BaseGrant, Grant, GrantEvent, ReleaseRequest
 from paddock.recipes.locks.holder import BaseHolder, Holder
 from paddock.recipes.locks.lock import Lock, SimpleMutex
 from paddock.recipes.locks.rw_lock import ReadLock, WriteLock
@@ -136,6 +136,8 @@ class MultiGrant(BaseGrant):
         self._leaving: list[asyncio.Task[None]] = []
         for grant in grants:
             grant.add_listener(self._on_event)
+        # Somebody may have asked for the first of them while we waited for the last.
+        self._asked = self._asked_for()
 
     def __repr__(self) -> str:
         return f"<MultiGrant {self._name} {self._state} tokens {self.tokens}>"
@@ -156,6 +158,9 @@ class MultiGrant(BaseGrant):
             (f"{one.path}: {one._why_lost()}" for one in self._grants if not one.is_held), ""
         )
 
+    def _is_lost_with_session(self) -> bool:
+        return any(one._is_lost_with_session() for one in self._grants if not one.is_held)
+
     @property
     def _name(self) -> str:
         return ", ".join(self.paths)
@@ -166,8 +171,14 @@ class MultiGrant(BaseGrant):
             one = next((one for one in self._grants if one.is_lost), None)
             self._why = "one of the locks was released" if one is None else self._why_lost()
             self._end(GrantEvent.LOST)
+        elif event is GrantEvent.ASKED:
+            self._become_asked(self._asked_for())
         else:
             self._become(event)
+
+    def _asked_for(self) -> tuple[ReleaseRequest, ...]:
+        """Return the requests for all of them, lock by lock."""
+        return tuple(one for grant in self._grants for one in grant.asked)
 
     def _end(self, event: GrantEvent) -> None:
         if self._is_over:

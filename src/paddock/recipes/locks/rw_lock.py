@@ -23,26 +23,39 @@ under `grant.guard()` fails from the moment a conflicting grant begins.
 * Never promised: that a writer is alone by the clock (`paddock.recipes.locks.lock` says why).
 
 The nodes are named as those of Curator's InterProcessReadWriteLock, so both can stand in one line.
+With `layout="kazoo"` they are named as those of kazoo's ReadLock and WriteLock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from paddock.client.client import Client
 from paddock.errors import LockStateError, NodeExistsError, TransactionFailedError
-from paddock.layouts import READ, WRITE
+from paddock.layouts import KAZOO_LOCK, KAZOO_READ, READ, WRITE, place_name
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import delete_if_exists, retry
 from paddock.recipes.locks.grant import Grant
 from paddock.recipes.locks.holder import Contending, Holder
-from paddock.recipes.locks.line import Entry, Line, Place
+from paddock.recipes.locks.line import Contender, Entry, LayoutName, Line, Place
+from paddock.recipes.locks.revocation import ask, check_own_data
 
-# The prefixes of the nodes, as in Curator's lock.
-_READ: Final = READ
-_WRITE: Final = WRITE
+
+class _Kinds(NamedTuple):
+    """The parts of contenders' names before the number."""
+
+    read: str
+    write: str
+
+
+# As in Curator's lock and in kazoo's.
+_KINDS: Final[dict[LayoutName, _Kinds]] = {
+    "curator": _Kinds(READ, WRITE),
+    "kazoo": _Kinds(KAZOO_READ, KAZOO_LOCK),
+}
+_WRITERS: Final = frozenset(kinds.write for kinds in _KINDS.values())
 
 
 class ReadWriteLock:
@@ -54,13 +67,21 @@ class ReadWriteLock:
         print(reading.is_held)  # True
         await reading.release()
 
-    It is one contender, with one place for each side. Others find `data` there.
+    It is one contender, with one place for each side. Others find `data` there. `layout` is for a
+    path at which programs with kazoo's ReadLock or WriteLock contend, too; then `data` is UTF-8.
     """
 
     def __init__(
-        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
+        self,
+        client: Client,
+        path: str,
+        *,
+        data: bytes = b"",
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
-        line = Line(client, path, [_READ, _WRITE], data, acl)
+        line = Line(client, path, _KINDS.get(layout, ()), data, acl, layout=layout)
+        check_own_data(data)
         # Held by many, as long as nobody holds the other.
         self.read: ReadLock = ReadLock(self, line)
         # Held by one, as long as nobody else holds either.
@@ -77,6 +98,27 @@ class _Side(Holder):
         super().__init__(line.client, line.path)
         self._whole = whole
         self._line = line
+        self._kinds = _KINDS[line.layout]
+
+    async def ask_to_release(self) -> list[Contender]:
+        """Ask those who hold it, and so keep us out, to let go; return those who were asked.
+
+        A reader asks a writer, a writer asks another writer or all readers. They learn of our
+        `data` and of our session, by `asked` of their grants, and decide: they may go on. Holders
+        of Curator's learn only that they are asked, if they listen. Raises NoAuthError if the ACL
+        of a holder's node does not permit it, and UsageError in kazoo's layout, which has no such
+        thing.
+        """
+        places = [side._place for side in (self._whole.read, self._whole.write) if side._place]
+        holders = self._keeping_out(await self._line.entries())
+        return await ask(
+            self._line,
+            [one for one in holders if not any(place.is_own(one.name) for place in places)],
+        )
+
+    def _keeping_out(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Return the holders that exclude this side."""
+        raise NotImplementedError
 
 
 class ReadLock(_Side):
@@ -85,8 +127,12 @@ class ReadLock(_Side):
     def _new_place(self) -> Place | _DowngradedPlace:
         writing = self._whole.write
         if writing._grant is not None and writing.is_held:
-            return _DowngradedPlace(self._line, writing._grant)
-        return self._line.new_place(_READ, _last_writer)
+            return _DowngradedPlace(self._line, self._kinds, writing._grant)
+        return self._line.new_place(self._kinds.read, _last_writer, is_revocable=True)
+
+    def _keeping_out(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        holders = _holders(entries)
+        return holders if any(entry.kind in _WRITERS for entry in holders) else ()
 
     def _grant_of(self, place: Contending) -> Grant:
         if isinstance(place, _DowngradedPlace):
@@ -103,12 +149,27 @@ class WriteLock(_Side):
             raise LockStateError(
                 f"{self.path}: it is held to read, and would wait for itself to write; release it"
             )
-        return self._line.new_place(_WRITE)
+        return self._line.new_place(self._kinds.write, is_revocable=True)
+
+    def _keeping_out(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        return _holders(entries)
 
 
 def _last_writer(before: Sequence[Entry]) -> Entry | None:
     """Return the contender that a reader waits for."""
-    return next((entry for entry in reversed(before) if entry.kind == _WRITE), None)
+    return next((entry for entry in reversed(before) if entry.kind in _WRITERS), None)
+
+
+def _holders(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return those who hold it: all readers before the first writer, or else that writer."""
+    writer = next((entry for entry in entries if entry.kind in _WRITERS), None)
+    if writer is None:
+        return entries
+    # A writer that reads as well has two nodes with one number.
+    readers = entries[: entries.index(writer)]
+    if any(reader.number != writer.number for reader in readers):
+        return readers
+    return [entry for entry in entries if entry.number == writer.number]
 
 
 class _DowngradedPlace(Contending):
@@ -119,10 +180,11 @@ class _DowngradedPlace(Contending):
     may have begun.
     """
 
-    def __init__(self, line: Line, writing: Grant) -> None:
-        number = writing.path.rpartition(_WRITE)[2]
-        name = f"_c_{line.client.new_mark()}-{_READ}{number}"
+    def __init__(self, line: Line, kinds: _Kinds, writing: Grant) -> None:
+        number = writing.path.rpartition(kinds.write)[2]
+        name = place_name(line.layout, line.client.new_mark(), kinds.read) + number
         super().__init__(line.client, child_path(line.path, name))
+        self.is_revocable = True
         self.line = line
         self.writing = writing
 

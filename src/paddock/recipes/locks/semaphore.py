@@ -22,7 +22,8 @@ All should agree on the number of leases. If they do not, there are never more t
 number; a contender with a smaller one waits, first in the line, until fewer than that are held.
 
 The nodes are those of Curator's InterProcessSemaphoreV2, so both can be served together: the line
-below `locks`, a node for each lease below `leases`.
+below `locks`, a node for each lease below `leases`. With `layout="kazoo"` they are those of kazoo's
+Semaphore (`paddock.recipes.locks.kazoo_semaphore`); there all have to agree on the number.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.requests.arguments import check_count
-from paddock.layouts import LEASE, LOCK
+from paddock.layouts import KAZOO_LOCK, LEASE, LOCK
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
 from paddock.protocol.paths import child_path
 from paddock.recipes.common.retry import watch_signal
 from paddock.recipes.locks.holder import Contending, Holder
-from paddock.recipes.locks.line import Contender, Line
+from paddock.recipes.locks.kazoo_semaphore import KazooSemaphorePlace, lease_holders, line_path
+from paddock.recipes.locks.line import Contender, LayoutName, Line
 
 # The prefixes of the nodes, as in Curator's semaphore.
 _TURN: Final = LOCK
@@ -52,7 +54,8 @@ class Semaphore(Holder):
             print(len(await semaphore.holders()))  # 1
 
     `try_acquire` returns None also while another contender is first in the line. Others read `data`
-    in `holders`.
+    in `holders`. `layout` is for a path at which programs with kazoo's Semaphore contend, too; then
+    `data` is UTF-8.
     """
 
     def __init__(
@@ -63,19 +66,31 @@ class Semaphore(Holder):
         leases: int,
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
         super().__init__(client, path)
         check_count("leases", leases)
         self._count = leases
-        self._turns = Line(client, child_path(path, "locks"), [_TURN], data, acl, within=path)
+        # None in kazoo's layout, where leases are no line.
+        self._leases: Line | None = None
+        if layout == "kazoo":
+            self._turns = Line(client, line_path(path), [KAZOO_LOCK], data, acl, layout=layout)
+            return
+        self._turns = Line(
+            client, child_path(path, "locks"), [_TURN], data, acl, within=path, layout=layout
+        )
         self._leases = Line(client, child_path(path, "leases"), [_LEASE], data, acl, within=path)
 
     async def holders(self) -> list[Contender]:
         """Return all who hold a lease, in the order in which they got it."""
+        if self._leases is None:
+            return await lease_holders(self.client, self.path)
         # Behind them may be the contender that waits for the next.
         return (await self._leases.contenders())[: self._count]
 
-    def _new_place(self) -> _SemaphorePlace:
+    def _new_place(self) -> _SemaphorePlace | KazooSemaphorePlace:
+        if self._leases is None:
+            return KazooSemaphorePlace(self._turns, self.path, self._count)
         return _SemaphorePlace(self._turns, self._leases, self._count)
 
 

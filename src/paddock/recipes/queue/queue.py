@@ -65,7 +65,8 @@ from paddock.recipes.common.retry import (
     watch_signal,
     write_once,
 )
-from paddock.recipes.locks.grant import Grant, GrantScope
+from paddock.recipes.locks.grant import Grant
+from paddock.recipes.locks.grant_scope import GrantScope
 from paddock.recipes.locks.line import Line
 from paddock.recipes.queue.delivery import Delivery
 from paddock.recipes.queue.queue_index import (

@@ -76,6 +76,9 @@ class Transfer:
             self._commands.authorize(self._identities)
             self._counted_at = self._commands.check(self._command)
         except RefusedError as refusal:
+            if authorization is not None and refusal.status in (401, 403):
+                now = asyncio.get_running_loop().time()
+                self._limits.guesses.count(self._connection.address, now)
             self._audit(FAILURE)
             self._respond_refused(refusal, self._connection.close_headers())
             return

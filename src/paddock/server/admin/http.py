@@ -11,13 +11,16 @@
 It is for people and tools near the server, and not for the pages of other sites
 (`paddock.server.admin.origin`). It speaks TLS and asks for a password if it is told to. The health
 is open to all, unless it is told otherwise. The commands on data have an authentication of their
-own, in the same header, and no password beside it. Limits (`paddock.server.admin.http_connection`)
-keep it from disturbing the service.
+own, in the same header, and no password beside it. An address with many wrong passwords is not
+heard for a while (`paddock.server.admin.rate_limits`). Limits
+(`paddock.server.admin.http_connection`) keep it from disturbing the service.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -127,12 +130,20 @@ class AdminServer:
         )
         methods = METHODS.get(data_command or "", _READING)
         authorization = dict(request.headers).get(b"authorization")
+        assert self.data_commands is not None, "the admin server has not been started"
+        guesses, now = self.data_commands.limits.guesses, asyncio.get_running_loop().time()
+        wait = 0.0 if authorization is None else guesses.wait(connection.address, now)
         if refusal is not None:
             logger.warning("the admin server has refused a request: %s", refusal)
             connection.respond_text(403, refusal)
+        elif wait:
+            connection.respond_text(
+                429, "Too many wrong passwords.", [("Retry-After", str(math.ceil(wait)))]
+            )
         elif data_command is None and not self._may_ask(authorization):
             if authorization is not None:
                 logger.warning("a wrong password for the admin server: %s", connection.address)
+                guesses.count(connection.address, now)
             connection.respond_text(401, "This takes a name and a password.", [CHALLENGE])
         elif method not in methods:
             connection.respond_text(
@@ -142,7 +153,6 @@ class AdminServer:
             # Before the commands, whose path may be a slash alone.
             self._respond_page(connection, path)
         elif data_command is not None:
-            assert self.data_commands is not None, "the admin server has not been started"
             transfer = Transfer(connection, self.pool, self.data_commands, data_command)
             transfer.start(authorization, arguments, is_open=self.commands.is_open)
         elif path in (self._url, f"{self._url}/"):

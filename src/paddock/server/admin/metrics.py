@@ -19,6 +19,7 @@ from typing import Final
 from paddock import __version__
 from paddock.protocol import events, jute, operations
 from paddock.server.admin.cluster_metrics import FOLLOWER, LEADER, monitor_rows, role
+from paddock.server.admin.quantiles import Window, quantile_of
 from paddock.server.connections.core import Core
 from paddock.server.connections.send_buffer import ConnectionWatcher
 from paddock.server.durability.snapshotter import Snapshotter
@@ -39,6 +40,9 @@ NOT_SERVING: Final = "This ZooKeeper instance is not currently serving requests"
 STANDALONE: Final = "standalone"
 READ_ONLY: Final = "read-only"
 STATES: Final = (STANDALONE, LEADER, FOLLOWER, READ_ONLY)
+
+# Upstream's names of the percentiles in `mntr`, which are of the latencies alone.
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 # Upstream's names of how many watchers the events of a kind had.
 _FAN_OUTS: Final = {
@@ -97,6 +101,8 @@ class Metrics:
         self._secure_port = secure_port
         self._snapshotter = snapshotter
         self._started = now()
+        # Of each histogram that is asked for, by its name.
+        self._windows: dict[str, Window] = {}
         self._load_ms, self._replayed = Summary(), Summary()
         self._load_ms.add(load_seconds * 1000)
         self._replayed.add(float(replayed_entries))
@@ -174,7 +180,9 @@ class Metrics:
             **_rows("dbinittime", self._load_ms),
             **_rows("sync_processor_batch_size", counted.batch_sizes),
             **_rows("updatelatency", latency),
+            **self._percentiles("updatelatency", latency),
             **_rows("readlatency", counted.read_ms),
+            **self._percentiles("readlatency", counted.read_ms),
             **self._fan_outs(),
             "change_feeds": len(service.feeds),
             "change_feeds_waiting": service.feeds.waiting_count(),
@@ -195,6 +203,10 @@ class Metrics:
             "sync_processor_batch_size": counted.batch_sizes,
             **{name: _histogram(fan_outs[kind]) for name, kind in _FAN_OUTS.items()},
         }
+
+    def recent(self, name: str, histogram: Histogram) -> list[int]:
+        """Return what was added to the buckets of a histogram in the last ten minutes."""
+        return self._windows.setdefault(name, Window()).move(histogram.buckets(), self.now())
 
     def configuration(self) -> dict[str, str | int]:
         """Return the answer to `conf`."""
@@ -264,6 +276,17 @@ class Metrics:
         """Reset the counters of the connections."""
         for connection in self.service.connections:
             connection.reset_statistics()
+
+    def _percentiles(self, name: str, histogram: Histogram) -> dict[str, str | int | float]:
+        """Return the rows of the percentiles; 0 without any, as upstream."""
+        recent = self.recent(name, histogram)
+        has_any = any(recent)
+        return {
+            f"{part}_{name}": (
+                round(quantile_of(share, histogram.bounds, recent), 4) if has_any else 0.0
+            )
+            for part, share in PERCENTILES.items()
+        }
 
     def _fan_outs(self) -> dict[str, str | int | float]:
         rows: dict[str, str | int | float] = {}

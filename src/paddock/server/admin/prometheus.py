@@ -12,7 +12,6 @@ What only this server has, or Apache's has in no usable form, begins with `paddo
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Final
@@ -32,17 +31,15 @@ from prometheus_client.registry import Collector
 
 from paddock.protocol import operations
 from paddock.server.admin.metric_texts import COUNTER, GAUGE, TEXTS, MetricText
-from paddock.server.admin.metrics import STATES, VERSION, Metrics
+from paddock.server.admin.metrics import PERCENTILES, STATES, VERSION, Metrics
+from paddock.server.admin.quantiles import quantile_of
 from paddock.server.statistics import Histogram
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _QUANTILES: Final = (0.5, 0.9, 0.99)
-# Seconds that quantiles look back, at least while Prometheus asks, and between two of the states
-# that are kept for it.
-_WINDOW: Final = 600.0
-_STEP: Final = 60.0
-_ROWS: Final = ("avg_", "min_", "max_", "cnt_", "sum_")
+# What the rows of a summary begin with in `mntr`.
+_ROWS: Final = ("avg", "min", "max", "cnt", "sum", *PERCENTILES)
 
 
 class Exposition(Collector):
@@ -53,7 +50,6 @@ class Exposition(Collector):
     ) -> None:
         self._metrics = metrics
         self._is_ready = is_ready
-        self._windows: dict[str, _Window] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
         if with_process:
@@ -76,7 +72,8 @@ class Exposition(Collector):
         summaries = {name.removeprefix("cnt_") for name in rows if name.startswith("cnt_")}
         yield from self._about()
         for name, value in rows.items():
-            is_part = name.startswith(_ROWS) and name[4:] in summaries
+            part, _, whole = name.partition("_")
+            is_part = part in _ROWS and whole in summaries
             if not is_part and not isinstance(value, str):
                 yield _single(name, value)
         histograms = self._metrics.histograms()
@@ -131,8 +128,7 @@ class Exposition(Collector):
         text = TEXTS.get(name)
         family = SummaryMetricFamily(name, "" if text is None else text.text)
         if source is not None:
-            window = self._windows.setdefault(name, _Window())
-            recent = window.move(source.buckets(), self._metrics.now())
+            recent = self._metrics.recent(name, source)
             for quantile in _QUANTILES:
                 found = quantile_of(quantile, source.bounds, recent)
                 family.add_sample(name, {"quantile": str(quantile)}, found)
@@ -150,41 +146,6 @@ class _Alone(Collector):
 
     def collect(self) -> list[Metric]:
         return [self._metric]
-
-
-class _Window:
-    """What was added to the buckets of a histogram in the last ten minutes."""
-
-    def __init__(self) -> None:
-        # The time and the buckets of some moments; the first is as old as the window.
-        self._past: deque[tuple[float, list[int]]] = deque()
-
-    def move(self, buckets: list[int], now: float) -> list[int]:
-        """Take the present buckets, and return what has come since the window began."""
-        past = self._past
-        if not past or any(new < old for new, old in zip(buckets, past[-1][1], strict=True)):
-            # At the beginning, and when the counters were reset, all there is counts.
-            past.clear()
-            past.append((now - _WINDOW, [0] * len(buckets)))
-        while len(past) > 1 and past[1][0] <= now - _WINDOW:
-            past.popleft()
-        _, begun = past[0]
-        if now - past[-1][0] >= _STEP:
-            past.append((now, list(buckets)))
-        return [new - old for new, old in zip(buckets, begun, strict=True)]
-
-
-def quantile_of(quantile: float, bounds: list[float], buckets: list[int]) -> float:
-    """Return a quantile, as exact as the buckets are; not a number without any."""
-    rank = quantile * sum(buckets)
-    if not rank:
-        return float("nan")
-    below, low = 0, 0.0
-    for high, count in zip(bounds, buckets, strict=False):
-        if count and below + count >= rank:
-            return low + (high - low) * (rank - below) / count
-        below, low = below + count, high
-    return bounds[-1]
 
 
 def _buckets(source: Histogram, unit: float) -> tuple[list[tuple[str, float]], float]:

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 from paddock import recipes
 from paddock.protocol.acl import ACL, OPEN_TO_ALL
-from paddock.recipes import Contender, ElectionEvent, ElectionListener, GrantListener
+from paddock.recipes import (
+    Contender,
+    ElectionEvent,
+    ElectionListener,
+    GrantListener,
+    LayoutName,
+    ReleaseRequest,
+)
 from paddock.recipes.locks.grant import BaseGrant as AsyncBaseGrant
 from paddock.recipes.locks.holder import BaseHolder as AsyncBaseHolder
 from paddock.recipes.locks.holder import Holder as AsyncHolder
@@ -29,15 +36,22 @@ class Election(ScopedTwin[recipes.Election]):
         election.stop()
 
     `with election` starts it, and stops it at the end. Others read `data` in `candidates`.
+    `layout` is for a path at which programs with kazoo's Election stand, too; then `data` is UTF-8.
     """
 
     def __init__(
-        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
+        self,
+        client: Client,
+        path: str,
+        *,
+        data: bytes = b"",
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
         self._make(
             "client",
             client,
-            lambda bridge: recipes.Election(client._inner, path, data=data, acl=acl),
+            lambda bridge: recipes.Election(client._inner, path, data=data, acl=acl, layout=layout),
         )
 
     @property
@@ -146,6 +160,11 @@ class BaseGrant(Twin[AsyncBaseGrant]):
         """Whether it has been released."""
         return self._inner.is_released
 
+    @property
+    def asked(self) -> tuple[ReleaseRequest, ...]:
+        """The requests to release it, the oldest first; a hundred are kept."""
+        return self._inner.asked
+
     def check(self) -> None:
         """Raise GrantLostError unless it is surely held at this moment."""
         self._bridge.run(self._inner.check)
@@ -181,6 +200,20 @@ class BaseGrant(Twin[AsyncBaseGrant]):
     def wait_over(self) -> None:
         """Wait until it is released or lost."""
         self._bridge.call(self._inner.wait_over)
+
+    def wait_asked(self) -> tuple[ReleaseRequest, ...]:
+        """Wait until somebody asks us to release it, or it is over; return the requests.
+
+            grant = Lock(client, "/locks/report").acquire()
+            Lock(client, "/locks/report", data=b"worker 9").ask_to_release()
+            asked = grant.wait_asked()
+            print(asked[0].data)  # b'worker 9'
+            grant.release()
+
+        It is up to us whether we release it. The grants of `Lock` and of both sides of a
+        `ReadWriteLock` can be asked for.
+        """
+        return self._bridge.call(self._inner.wait_asked)
 
     def add_listener(self, listener: GrantListener) -> None:
         """Call a function with every later event of this grant.
@@ -226,7 +259,7 @@ class BaseHolder(Twin[AsyncBaseHolder]):
         self._bridge.call(self._inner.release)
 
     def add_listener(self, listener: GrantListener) -> None:
-        """Call a function when it is acquired, suspended, resumed, released or lost.
+        """Call a function when it is acquired, asked for, suspended, resumed, released or lost.
 
         It may make calls. What it raises is logged.
         """
@@ -260,7 +293,8 @@ class Holder(BaseHolder):
 
         As a rule `with lock` is better, since leaving it says whether the grant was lost. Raises
         TimeoutError, which names the holder, after `timeout` seconds; SessionExpiredError; and
-        LockStateError if it is ours already, or if our node was deleted while we waited.
+        LockStateError if it is ours already, or if our node was deleted while we waited, which is
+        noticed when it is time to look at the line again.
         """
         return Grant._of(self._bridge, self._bridge.call(self._inner.acquire, timeout=timeout))
 
@@ -349,7 +383,8 @@ class Lock(Holder):
 
     A `Lock` object is one contender, with one place in the line. Acquiring it again while it is
     held raises LockStateError, unless it is `reentrant`: then it has to be released as often as it
-    was acquired. Others read `data` in `contenders`.
+    was acquired. Others read `data` in `contenders`, and in a request of ours to let go. `layout`
+    is for a path at which programs with kazoo's Lock contend, too; then `data` is UTF-8.
     """
 
     _inner: recipes.Lock
@@ -362,18 +397,33 @@ class Lock(Holder):
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
         reentrant: bool = False,
+        layout: LayoutName = "curator",
     ) -> None:
         self._make(
             "client",
             client,
             lambda bridge: recipes.Lock(
-                client._inner, path, data=data, acl=acl, reentrant=reentrant
+                client._inner, path, data=data, acl=acl, reentrant=reentrant, layout=layout
             ),
         )
 
     def contenders(self) -> list[Contender]:
         """Return all who hold it or wait for it, in order: the holder first."""
         return self._bridge.call(self._inner.contenders)
+
+    def ask_to_release(self) -> list[Contender]:
+        """Ask the holder to let go; return it in a list, which is empty if nobody else holds it.
+
+            lock.ask_to_release()
+            grant = lock.acquire(timeout=10)
+
+        The holder learns of our `data` and of our session, by `asked` of its grant, and decides: it
+        may go on. A holder of Curator's learns only that it is asked, if it listens. After a
+        release the next in line holds the lock, who was not asked. Raises NoAuthError if the ACL of
+        the holder's node does not permit it, and UsageError in kazoo's layout, which has no such
+        thing.
+        """
+        return self._bridge.call(self._inner.ask_to_release)
 
 
 class SimpleMutex(Holder):
@@ -462,6 +512,17 @@ class ReadLock(Holder):
 
     _inner: recipes.ReadLock
 
+    def ask_to_release(self) -> list[Contender]:
+        """Ask those who hold it, and so keep us out, to let go; return those who were asked.
+
+        A reader asks a writer, a writer asks another writer or all readers. They learn of our
+        `data` and of our session, by `asked` of their grants, and decide: they may go on. Holders
+        of Curator's learn only that they are asked, if they listen. Raises NoAuthError if the ACL
+        of a holder's node does not permit it, and UsageError in kazoo's layout, which has no such
+        thing.
+        """
+        return self._bridge.call(self._inner.ask_to_release)
+
 
 class ReadWriteLock(Twin[recipes.ReadWriteLock]):
     """A lock that many can hold to read, or one to write.
@@ -472,16 +533,25 @@ class ReadWriteLock(Twin[recipes.ReadWriteLock]):
         print(reading.is_held)  # True
         reading.release()
 
-    It is one contender, with one place for each side. Others find `data` there.
+    It is one contender, with one place for each side. Others find `data` there. `layout` is for a
+    path at which programs with kazoo's ReadLock or WriteLock contend, too; then `data` is UTF-8.
     """
 
     def __init__(
-        self, client: Client, path: str, *, data: bytes = b"", acl: Sequence[ACL] = OPEN_TO_ALL
+        self,
+        client: Client,
+        path: str,
+        *,
+        data: bytes = b"",
+        acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
         self._make(
             "client",
             client,
-            lambda bridge: recipes.ReadWriteLock(client._inner, path, data=data, acl=acl),
+            lambda bridge: recipes.ReadWriteLock(
+                client._inner, path, data=data, acl=acl, layout=layout
+            ),
         )
 
     @property
@@ -500,6 +570,17 @@ class WriteLock(Holder):
 
     _inner: recipes.WriteLock
 
+    def ask_to_release(self) -> list[Contender]:
+        """Ask those who hold it, and so keep us out, to let go; return those who were asked.
+
+        A reader asks a writer, a writer asks another writer or all readers. They learn of our
+        `data` and of our session, by `asked` of their grants, and decide: they may go on. Holders
+        of Curator's learn only that they are asked, if they listen. Raises NoAuthError if the ACL
+        of a holder's node does not permit it, and UsageError in kazoo's layout, which has no such
+        thing.
+        """
+        return self._bridge.call(self._inner.ask_to_release)
+
 
 class Semaphore(Holder):
     """One contender for a number of leases; it holds one at a time.
@@ -509,7 +590,8 @@ class Semaphore(Holder):
             print(len(semaphore.holders()))  # 1
 
     `try_acquire` returns None also while another contender is first in the line. Others read `data`
-    in `holders`.
+    in `holders`. `layout` is for a path at which programs with kazoo's Semaphore contend, too; then
+    `data` is UTF-8.
     """
 
     _inner: recipes.Semaphore
@@ -522,12 +604,13 @@ class Semaphore(Holder):
         leases: int,
         data: bytes = b"",
         acl: Sequence[ACL] = OPEN_TO_ALL,
+        layout: LayoutName = "curator",
     ) -> None:
         self._make(
             "client",
             client,
             lambda bridge: recipes.Semaphore(
-                client._inner, path, leases=leases, data=data, acl=acl
+                client._inner, path, leases=leases, data=data, acl=acl, layout=layout
             ),
         )
 

@@ -107,7 +107,9 @@ class LogRoom(Twin[recipes.LogRoom]):
                         break
 
         The room may be created later. `after` goes on behind an entry that was read by another
-        client: existing channels are repeated, and of the entries only later ones come. The stream
-        survives lost connections, and raises SessionExpiredError when the session is over.
+        client: existing channels are repeated, and of the entries only later ones come. A
+        checkpoint needs the `channel`, the `number` and the `zxid` of the last entry in it:
+        `LogEntry(channel, number, b"", zxid)` stands for that entry. The stream survives lost
+        connections, and raises SessionExpiredError when the session is over.
         """
         return Stream(self._bridge.portal, self._bridge.run(self._inner.follow, after=after))

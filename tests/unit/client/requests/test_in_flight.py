@@ -98,6 +98,7 @@ def test_what_only_waits_for_a_server_that_drops_us_is_given_up_in_the_end(
     error = waiting.future.exception()
     assert isinstance(error, ConnectionLostError)
     assert "it was not sent" in str(error)
+    assert not error.may_be_applied
 
 
 def test_of_what_was_never_sent_more_is_known(loop: asyncio.AbstractEventLoop) -> None:

@@ -113,6 +113,7 @@ def test_a_large_tree_takes_many_short_calls() -> None:
         coordination = Coordination()
         await coordination.look(service, 100)
         assert (coordination.looked, coordination.is_complete) == (100, False)
+        assert coordination.fields()["is_partial"]
         # The nodes above what was found are read as well.
         assert await look_all(coordination, service, 100) >= 3
         assert coordination.is_complete
@@ -135,6 +136,7 @@ def test_only_what_has_changed_is_read_again() -> None:
         second = service.lock("/app/lock", 2, B)
         coordination.note_change(second)
         assert not coordination.is_complete
+        assert not coordination.is_partial
         await look_all(coordination, service)
         assert sessions(coordination) == {"/app/lock": [A, B]}
         del service.nodes[first]
@@ -164,6 +166,26 @@ def test_a_new_recipe_is_found_with_its_parts() -> None:
         assert (recipe.kind, recipe.limit, len(recipe.waiters)) == ("semaphore", 2, 1)
 
     asyncio.run(scenario())
+
+
+def test_a_new_node_and_its_first_child_may_be_read_together() -> None:
+    async def main() -> None:
+        service = Service()
+        coordination = Coordination()
+        await coordination.look(service)
+        name = service.lock("/locks/new", 0, A)
+        for path in ("/locks", "/locks/new", name):
+            coordination.note_change(path)
+        await coordination.look(service)
+        assert [one.path for one in coordination.recipes] == ["/locks/new"]
+        del service.nodes[name]
+        del service.nodes["/locks/new"]
+        for path in ("/locks/new", name):
+            coordination.note_change(path)
+        await coordination.look(service)
+        assert coordination.recipes == []
+
+    asyncio.run(main())
 
 
 def test_items_of_a_queue_are_counted_and_not_read() -> None:
@@ -287,7 +309,7 @@ def test_the_number_of_kept_nodes_is_limited_and_said() -> None:
             service.lock("/lock", number, A)
         coordination = Coordination(kept_max=10)
         await look_all(coordination, service)
-        assert not coordination.is_complete
+        assert (coordination.is_complete, coordination.is_partial) == (False, True)
         assert len(coordination.recipes[0].waiters) < 10
 
     asyncio.run(scenario())

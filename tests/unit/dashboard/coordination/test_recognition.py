@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 
@@ -10,6 +11,7 @@ import pytest
 from paddock.dashboard.coordination.nodes import Node
 from paddock.dashboard.coordination.recipe import Kind, Recipe, address_of
 from paddock.dashboard.coordination.recognition import recognise
+from paddock.layouts import Request, with_request
 from tests.unit.dashboard.coordination.listing import CURATORS, recorded, summary
 
 MARK = "0123456789abcdef0123456789abcde"
@@ -210,3 +212,9 @@ def test_plain_data() -> None:
     )
     assert (fields["kind"], fields["layout"], fields["limit"]) == ("lock", "Paddock", 1)
     assert (fields["holder_count"], fields["waiter_count"]) == (1, 1)
+
+
+def test_a_holder_that_is_asked_to_let_go_says_what_it_said_before() -> None:
+    asked = with_request(b"worker 7", Request("a" * 32, b"worker 9", 5))
+    [holder] = only([place("/lock", "lock-", 1, 5, asked)]).fields()["holders"]
+    assert base64.b64decode(holder["data"]) == b"worker 7"

@@ -11,6 +11,7 @@ from paddock.history.own import OwnSource
 from paddock.history.past import Past, state_at
 from paddock.history.stories import lock as k
 from paddock.history.stories.lock import LockStory, tell_lock
+from paddock.layouts import Request, with_request
 from tests.unit.history.folder import PastFolder
 from tests.unit.state.driver import Connection
 
@@ -99,12 +100,14 @@ def test_at_a_moment_it_is_as_it_was(folder: PastFolder) -> None:
 def test_what_was_there_before_the_history_is_in_the_line(folder: PastFolder) -> None:
     with folder:
         client = folder.world.open()
-        ask(client)
+        path = ask(client)
+        # Somebody asks the holder to let go, which changes nothing in what it says of itself.
+        client.set(path, with_request(b"who", Request("a" * 32, b"another", 5)))
         folder.commit()
         source = OwnSource(folder.path / "log", folder.path / "snapshots")
         past = state_at(source, NOW)
         (held,) = tell_lock(past, "/lock", NOW).line
-        assert (held.session, held.came) == (client.session, None)
+        assert (held.session, held.came, held.data) == (client.session, None, b"who")
 
 
 def test_what_is_no_contender_does_not_count(folder: PastFolder) -> None:

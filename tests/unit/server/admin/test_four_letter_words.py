@@ -8,7 +8,7 @@ import re
 import pytest
 
 from paddock.server.admin.four_letter_words import FourLetterWords
-from paddock.server.admin.metrics import Metrics
+from paddock.server.admin.metrics import PERCENTILES, Metrics
 from paddock.state.watcher import ONE_SHOT
 from paddock.storage.events import FAULT
 from tests.support import requests as rq
@@ -74,6 +74,25 @@ def test_mntr_tells_of_change_feeds() -> None:
             "zk_change_feed_changes\t4",
             "zk_change_feeds_gone\t5",
         ]
+
+    run(scenario)
+
+
+def test_mntr_has_percentiles_of_latencies() -> None:
+    async def scenario() -> None:
+        made = harness()
+        names = [f"zk_{part}_{of}latency" for of in ("update", "read") for part in PERCENTILES]
+        rows = dict(line.split("\t") for line in (await ask(made, "mntr")).splitlines())
+        assert [rows[name] for name in names] == ["0.0"] * 8
+        counted = made.service.statistics
+        counted.latency_ms.add(0.2, 98)
+        counted.latency_ms.add(40.0, 2)
+        counted.read_ms.add(0.04)
+        rows = dict(line.split("\t") for line in (await ask(made, "mntr")).splitlines())
+        found = [float(rows[name]) for name in names]
+        assert 0.1 < found[0] <= found[1] <= 0.25
+        assert 25 < found[2] <= found[3] <= 50
+        assert all(0.025 < one <= 0.05 for one in found[4:])
 
     run(scenario)
 

@@ -18,7 +18,7 @@ from paddock.server.admin.metrics import Metrics
 from paddock.server.admin.origin import AdminHosts
 from paddock.server.admin.password import Password
 from paddock.server.admin.prometheus import Exposition
-from paddock.server.admin.rate_limits import AdminLimits
+from paddock.server.admin.rate_limits import WRONG_MAX, WRONG_SECONDS, AdminLimits
 from paddock.testing.clock import run_virtually
 from tests.unit.server.harness import FakeTransport, Harness, turn
 
@@ -295,9 +295,14 @@ def test_what_comes_behind_the_last_answer_is_not_kept() -> None:
 
 
 async def status_of(
-    server: AdminServer, path: str, *headers: str, method: str = "GET", host: str = "127.0.0.1"
+    server: AdminServer,
+    path: str,
+    *headers: str,
+    method: str = "GET",
+    host: str = "127.0.0.1",
+    address: str = "127.0.0.1",
 ) -> int:
-    peer = Peer(server)
+    peer = Peer(server, address)
     lines = "".join(f"{line}\r\n" for line in (f"Host: {host}", *headers))
     await peer.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
     return int(peer.transport.written.split()[1])
@@ -330,6 +335,31 @@ def test_with_a_password_only_the_health_is_open(password: Password) -> None:
         peer = Peer(server)
         await peer.send(REQUEST)
         assert b"WWW-Authenticate: Basic " in peer.transport.written
+
+    run_virtually(scenario())
+
+
+def test_an_address_with_many_wrong_passwords_is_not_heard_for_a_while(password: Password) -> None:
+    async def scenario() -> None:
+        server = admin_server(password)
+        super_guess = "Authorization: digest super:guess"
+        for _ in range(WRONG_MAX - 1):
+            assert await status_of(server, "/metrics", WRONG) == 401
+            # Without a password nobody guesses.
+            assert await status_of(server, "/metrics") == 401
+        assert await status_of(server, "/commands/past", super_guess) == 403
+        for path, given in (
+            *(("/metrics", WRONG), ("/metrics", GIVEN), ("/commands/past", super_guess)),
+            ("/commands/snapshot", super_guess),
+        ):
+            assert await status_of(server, path, given) == 429
+        assert await status_of(server, "/readyz", GIVEN) == 200
+        assert await status_of(server, "/metrics", GIVEN, address="10.0.0.9") == 200
+        peer = Peer(server)
+        await peer.send(f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n{WRONG}\r\n\r\n".encode())
+        assert b"Retry-After: 60\r\n" in peer.transport.written
+        await asyncio.sleep(WRONG_SECONDS)
+        assert await status_of(server, "/metrics", GIVEN) == 200
 
     run_virtually(scenario())
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from paddock.server.admin.rate_limits import RateLimit, Tasks
+from paddock.server.admin.rate_limits import WRONG_MAX, WRONG_SECONDS, Guesses, RateLimit, Tasks
 from paddock.testing.clock import run_virtually
 
 
@@ -28,6 +28,31 @@ def test_what_is_given_back_does_not_count_but_others_do(since: float | None, th
         limit.wait(since)
     limit.give_back(0.0)
     assert limit.wait(21.0 if since else 1.0) == then
+
+
+def test_wrong_passwords_are_counted_by_address_and_by_network_of_ipv6() -> None:
+    guesses = Guesses()
+    for number in range(WRONG_MAX):
+        assert guesses.wait("2001:db8::1", float(number)) == 0.0
+        guesses.count(f"2001:db8::{number:x}", float(number))
+        guesses.count("127.0.0.1", float(number))
+    assert guesses.wait("2001:db8::ffff", 10.0) == WRONG_SECONDS - 10.0
+    assert guesses.wait("::ffff:127.0.0.1", 10.0) == WRONG_SECONDS - 10.0
+    assert guesses.wait("2001:db8:0:1::1", 10.0) == guesses.wait("127.0.0.2", 10.0) == 0.0
+    # The oldest does not count any more; one more does.
+    assert guesses.wait("127.0.0.1", WRONG_SECONDS) == 0.0
+    guesses.count("127.0.0.1", WRONG_SECONDS)
+    assert guesses.wait("127.0.0.1", WRONG_SECONDS) == 1.0
+
+
+def test_the_memory_of_wrong_passwords_has_a_bound() -> None:
+    guesses = Guesses()
+    for _ in range(WRONG_MAX):
+        guesses.count("10.0.0.1", 0.0)
+    for number in range(5000):
+        guesses.count(f"10.1.{number >> 8}.{number & 255}", 1.0)
+    assert len(guesses._wrong) == 1000
+    assert guesses.wait("10.0.0.1", 2.0) == 0.0
 
 
 async def hang() -> None:

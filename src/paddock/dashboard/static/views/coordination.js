@@ -14,7 +14,7 @@ import { nodeLink } from "../router.js";
 import { bus, moment } from "../state.js";
 import { createTable } from "../table.js";
 import { shownName, visible } from "../text.js";
-import { count, number, since } from "../units.js";
+import { ago, count, number, since } from "../units.js";
 import { drawWaits } from "../wait_graph.js";
 import { session } from "../words.js";
 
@@ -22,6 +22,7 @@ const POLL_MS = 10_000;
 const PAUSE_MS = 1_000;
 const SHOWN_AT_ONCE = 50;
 const CONTENDERS_MAX = 20;
+const PATHS_MAX = 100;
 const KINDS = {
   lock: { many: "Locks", holder: "Held by", waiter: "Waiting", none: "nobody holds it" },
   "read-write lock": {
@@ -99,6 +100,7 @@ export function createCoordination() {
   let limit = SHOWN_AT_ONCE;
   let leave = null;
   let timer = 0;
+  let dueAt = 0;
   let drawnWaits = "";
 
   function draw(found) {
@@ -109,10 +111,11 @@ export function createCoordination() {
     drawRecipes(holders);
     fill(
       partial,
-      found.is_complete === false &&
-        `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet.`,
+      found.is_partial &&
+        `${count(found.looked, "node")} were looked at so far. What is behind them is not shown yet. `,
+      found.read_ms && ["Too much changes to be followed: this was read ", ago(found.read_ms), "."],
     );
-    if (moment() === null) watchPaths(found.recipes.slice(0, 100).map((one) => one.path));
+    if (moment() === null) watchPaths(watched(found.recipes));
     // The server looks at some nodes for each answer, and goes on at the next one.
     plan(found.is_complete === false ? PAUSE_MS : POLL_MS);
   }
@@ -201,9 +204,13 @@ export function createCoordination() {
     );
   }
 
+  /** Read again after a pause. What comes often does not put it off. */
   function plan(pauseMs) {
+    const at = Date.now() + pauseMs;
+    if (leave === null || moment() !== null || (dueAt > Date.now() && dueAt <= at)) return;
     clearTimeout(timer);
-    if (leave !== null && moment() === null) timer = setTimeout(() => reading.read(), pauseMs);
+    dueAt = at;
+    timer = setTimeout(() => reading.read(), pauseMs);
   }
 
   return {
@@ -217,8 +224,16 @@ export function createCoordination() {
       for (const end of leave ?? []) end();
       leave = null;
       clearTimeout(timer);
+      dueAt = 0;
     },
   };
+}
+
+/** Return what to be told of: the recipes, and the nodes that they are in, where others may come. */
+function watched(recipes) {
+  const paths = recipes.map(({ path }) => path);
+  const above = paths.map((path) => path.slice(0, path.lastIndexOf("/")) || "/");
+  return [...new Set(["/", ...above, ...paths])].slice(0, PATHS_MAX);
 }
 
 function firstHolder(recipe) {
@@ -245,8 +260,7 @@ function updateCard(card, recipe) {
   // Not all of them are told where there are many.
   const holderCount = recipe.holder_count ?? recipe.holders.length;
   const waiterCount = recipe.waiter_count ?? recipe.waiters.length;
-  if (recipe.limit !== null && recipe.limit !== undefined)
-    facts.push(`${number(holderCount)} of ${number(recipe.limit)} taken`);
+  if (recipe.limit > 1) facts.push(`${number(holderCount)} of ${number(recipe.limit)} taken`);
   if (recipe.size !== null && recipe.size !== undefined)
     facts.push(recipe.kind === "queue" ? count(recipe.size, "item") : `for ${count(recipe.size, "member")}`);
   if (!recipe.holders.length) facts.push(words.none);

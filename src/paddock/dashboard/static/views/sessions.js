@@ -79,11 +79,12 @@ export function createSessions() {
     oninput: () => drawTables(),
   });
   const amount = el("span.hint", { role: "status" });
+  const noSession = el("p");
   const table = createTable({
     label: "Sessions",
     columns: COLUMNS,
     key: (one) => one.session,
-    empty: el("p", null, "No session fits."),
+    empty: noSession,
   });
   const endedTable = createTable({
     label: "Sessions that ended lately",
@@ -151,10 +152,19 @@ export function createSessions() {
       shown.length === answer.sessions.length
         ? count(shown.length, "session")
         : `${number(shown.length)} of ${count(answer.sessions.length, "session")}`;
+    const isTold = answer.sessions.length > 0 || !answer.lacking?.length;
+    amount.hidden = !isTold;
+    noSession.textContent = nobodyWords(isTold);
     if (answer.total > answer.sessions.length)
       amount.textContent += `, the youngest of ${number(answer.total)}`;
     table.update(shown);
     endedTable.update((answer.ended ?? []).filter(fits));
+  }
+
+  function nobodyWords(isTold) {
+    if (moment() !== null) return "No session had an ephemeral node then, or none fits the filter.";
+    if (!isTold) return "The service does not tell who is there. Below is what it takes.";
+    return answer.sessions.length ? "No session fits the filter." : "There is no session.";
   }
 
   function drawOne(found) {

@@ -5,6 +5,7 @@ import { el, fill } from "../dom.js";
 import { createReading } from "../reading.js";
 import { go, link } from "../router.js";
 import { moment, momentTime, shared } from "../state.js";
+import { prose } from "../text.js";
 import { createMomentSlider, goTo } from "../time_bar.js";
 import { count, duration, exact, localInput, number, shortTime } from "../units.js";
 import { zxid } from "../words.js";
@@ -218,7 +219,7 @@ function withoutHistory() {
         "p",
         null,
         lack
-          ? `${lack.why ?? ""} ${lack.how ?? ""}`
+          ? prose(lack.how)
           : "A Paddock server keeps the history of a day beside its data. Start the dashboard with the folder, or with the server's admin address, and this page has a slider over that day:",
       ),
       lack ? null : el("pre", null, "paddock dashboard --server 127.0.0.1:2181 --data FOLDER"),
