@@ -5,8 +5,8 @@
     async with paddock.connect("127.0.0.1:2181", observer=OpenTelemetry()) as client:
         await client.get("/config")
 
-It needs the extra `paddock-zk[otel]`, which is OpenTelemetry's API. Where spans and metrics go is the
-choice of the program, by the SDK. Nothing else in Paddock imports this package.
+It needs the extra `paddock-zk[otel]`, which is OpenTelemetry's API. Where spans and metrics go is
+the choice of the program, by the SDK. Nothing else in Paddock imports this package.
 """
 
 try:
