@@ -136,8 +136,8 @@ install_gssapi() {
   local reason="Kerberos's headers, a C compiler or Python's headers are missing"
   if command -v krb5-config >/dev/null && command -v gcc >/dev/null && have_headers; then
     echo "judges: compiling gssapi and pykerberos"
-    PADDOCK_PURE=1 "$python" -m pip install --quiet --disable-pip-version-check \
-      --editable '.[dev-kerberos]' </dev/null && return
+    "$python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+      --no-build-isolation --requirement requirements/kerberos.txt </dev/null && return
     reason="pip failed"
   fi
   echo "judges: without gssapi, everything about Kerberos is skipped ($reason)" >&2

@@ -8,6 +8,7 @@
 | `build.txt` | a wheel: `build-system.requires`, and the group `compile` |
 | `run.txt` | `make install`: the dependencies of Paddock, and what installs it |
 | `dev.txt` | `make test`: the extra `dev` |
+| `kerberos.txt` | `make test`, where it may compile: the extra `dev-kerberos` |
 | `oldest.txt` | `make test-oldest`: the same, with the oldest dependencies that are allowed |
 | `release.txt` | `make lock` and `make dist`: the group `release` |
 
@@ -41,7 +42,9 @@ OLDEST_PYTHON = "3.11"
 PYTHONS = (OLDEST_PYTHON, "3.12", "3.13")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 # PyPI has no wheel of them. They are built with the setuptools that is locked.
-WITHOUT_WHEEL = ("pure-sasl",)
+WITHOUT_WHEEL = ("gssapi", "pure-sasl", "pykerberos")
+# Extras that need a compiler and the headers of Kerberos. Their oldest versions are those locked.
+COMPILED_EXTRAS = {"kerberos", "dev-kerberos"}
 # The oldest grpcio has no wheels for later Pythons.
 ONLY_ON_THE_OLDEST = ("oldest.txt",)
 
@@ -69,7 +72,8 @@ def pins(lock: str) -> dict[str, set[str]]:
 def of_users(project: dict[str, Any]) -> set[str]:
     """Return the names of what users install with Paddock, with all extras."""
     extras = project["optional-dependencies"]
-    listed = [one for extra, ones in extras.items() if extra != "dev" for one in ones]
+    ours = {"dev", "dev-kerberos"}
+    listed = [one for extra, ones in extras.items() if extra not in ours for one in ones]
     return {name_of(one) for one in (*project["dependencies"], *listed)}
 
 
@@ -117,11 +121,12 @@ def write(*, keep: bool) -> None:
         compile_lock("dev.txt", "pyproject.toml", "--extra", "dev", keep=keep)
         development = (FOLDER / "dev.txt").read_text()
         same = ("--constraints", file("same.txt", constraints(development)))
+        compile_lock("kerberos.txt", "pyproject.toml", "--extra", "dev-kerberos", *same, keep=keep)
         needed = file("build.in", "\n".join(builders))
         compile_lock("run.txt", "pyproject.toml", needed, *same, keep=keep)
         compile_lock("build.txt", needed, "--group", "pyproject.toml:compile", *same, keep=keep)
         # What users install comes first, as old as may be. Our tools are the newest ones for it.
-        extras = project["project"]["optional-dependencies"].keys() - {"dev"}
+        extras = project["project"]["optional-dependencies"].keys() - {"dev"} - COMPILED_EXTRAS
         asked = [word for extra in sorted(extras) for word in ("--extra", extra)]
         lowest = ("pyproject.toml", *asked, "--resolution", "lowest-direct")
         compile_lock("oldest.txt", *lowest, keep=False)

@@ -8,7 +8,15 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from tools.lock import FOLDER, constraints, name_of, of_users, pins, settings
+from tools.lock import (
+    COMPILED_EXTRAS,
+    FOLDER,
+    constraints,
+    name_of,
+    of_users,
+    pins,
+    settings,
+)
 
 SETTINGS = settings()
 PROJECT: dict[str, Any] = SETTINGS["project"]
@@ -16,14 +24,20 @@ GROUPS: dict[str, list[str]] = SETTINGS["dependency-groups"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 LOCKS = sorted(one.name for one in FOLDER.glob("*.txt"))
 BUILD: list[str] = SETTINGS["build-system"]["requires"]
-# Of `dev`, whose own name stands for the other extras.
-ALL_EXTRAS = [
-    one for ones in EXTRAS.values() for one in ones if name_of(one) != name_of(PROJECT["name"])
-]
+
+
+def of_extras(names: set[str]) -> list[str]:
+    """Return what these extras ask for; their own name stands for other extras."""
+    ours = name_of(PROJECT["name"])
+    return [one for name in names for one in EXTRAS[name] if name_of(one) != ours]
+
+
+ALL_EXTRAS = of_extras(EXTRAS.keys() - COMPILED_EXTRAS)
 ASKED = {
     "build.txt": [*BUILD, *GROUPS["compile"]],
     "run.txt": [*BUILD, *PROJECT["dependencies"]],
     "dev.txt": [*BUILD, *GROUPS["compile"], *PROJECT["dependencies"], *ALL_EXTRAS],
+    "kerberos.txt": of_extras(COMPILED_EXTRAS),
     "oldest.txt": [*PROJECT["dependencies"], *ALL_EXTRAS],
     "release.txt": GROUPS["release"],
 }
@@ -92,9 +106,10 @@ def test_a_lock_names_no_index_and_no_folder(name: str) -> None:
 
 def test_one_version_of_a_package_is_in_all_locks_that_are_used_together() -> None:
     development = pins(read("dev.txt"))
-    for name in ("build.txt", "run.txt"):
+    for name in ("build.txt", "run.txt", "kerberos.txt"):
         for package, versions in pins(read(name)).items():
-            assert versions <= development[package], package
+            assert versions <= development.get(package, versions), package
+    assert pins(read("build.txt")).keys() | pins(read("run.txt")).keys() <= development.keys()
 
 
 def oldest(specifiers: SpecifierSet) -> Version:
@@ -121,5 +136,5 @@ def test_a_lock_without_hashes_is_a_list_of_constraints() -> None:
 
 
 def test_users_install_no_tools_of_ours() -> None:
-    assert {"click", "grpcio"} <= of_users(PROJECT)
+    assert {"click", "grpcio", "gssapi"} <= of_users(PROJECT)
     assert "pytest" not in of_users(PROJECT)

@@ -11,6 +11,7 @@ from asyncio import _get_running_loop as running_loop
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
+from paddock.client.operations.composed import compose
 from paddock.client.requests.arguments import check_watcher
 from paddock.client.requests.encoder import COUNTED_HEADER_BYTES, watched
 from paddock.client.requests.pending_request import PendingRequest, name_of
@@ -22,7 +23,6 @@ from paddock.errors import (
     NO_NODE,
     OK,
     InvalidArgumentError,
-    ServiceError,
     SessionExpiredError,
     UsageError,
 )
@@ -106,7 +106,7 @@ class RequestSender:
         first: asyncio.Future[Any] | None = None,
     ) -> asyncio.Future[T]:
         """Start a composed call; `first`, which may be in flight, is cancelled with it."""
-        task = asyncio.get_running_loop().create_task(_composed(work, first))
+        task = asyncio.get_running_loop().create_task(compose(work, first))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if first is not None:
@@ -201,24 +201,6 @@ class RequestSender:
             f" servers take {self._body_bytes_max + COUNTED_HEADER_BYTES}; see max_request_bytes of"
             " connect"
         )
-
-
-async def _composed(
-    work: Callable[[], Coroutine[Any, Any, T]], first: asyncio.Future[Any] | None
-) -> T:
-    """Do the work; of all requests but the first, others before them may have had an effect."""
-    try:
-        return await work()
-    except ServiceError as error:
-        if not _is_of(first, error):
-            error.may_be_applied = True
-        raise
-
-
-def _is_of(future: asyncio.Future[Any] | None, error: ServiceError) -> bool:
-    if future is None or not future.done() or future.cancelled():
-        return False
-    return future.exception() is error
 
 
 def _elsewhere() -> UsageError:
