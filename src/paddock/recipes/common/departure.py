@@ -10,12 +10,14 @@ from typing import Final
 
 from paddock.client.client import Client
 from paddock.client.observer import Ended, WaitObserver
-from paddock.errors import SessionExpiredError, TransactionFailedError
+from paddock.errors import SessionExpiredError, SystemFailureError, TransactionFailedError
 from paddock.recipes.common.retry import delete_if_exists, retry
 
 # How long a sweeper waits for more nodes, and how many it deletes at once.
 _WAIT_SECONDS: Final = 0.5
 _NODES_MAX: Final = 100
+# How long we wait before we ask a service once more that has refused to delete a node.
+_AGAIN_SECONDS: Final = 1.0
 
 
 class Departure:
@@ -100,10 +102,27 @@ class OwnedNode:
     async def leave(self) -> None:
         """Delete the nodes, even if the reply to their create was lost; for a task of the client.
 
-        It returns when they are gone, or the session and so the nodes are.
+        It returns when they are gone, or the session and so the nodes are. If the service refuses,
+        as it does on a full disk, that is raised, and tried on without the caller.
         """
+        try:
+            with suppress(SessionExpiredError):
+                await retry(self.client, self._delete)
+        except SystemFailureError:
+            self.leave_later()
+            raise
+
+    def leave_later(self) -> None:
+        """Delete the nodes as soon as the service does it: they stand in the way of others."""
+        self.client.start_task(self._leave_later())
+
+    async def _leave_later(self) -> None:
         with suppress(SessionExpiredError):
-            await retry(self.client, self._delete)
+            while True:
+                await asyncio.sleep(_AGAIN_SECONDS)
+                with suppress(SystemFailureError):
+                    await retry(self.client, self._delete)
+                    return
 
     async def _delete(self) -> None:
         """Delete the nodes; called again after a lost connection."""

@@ -30,6 +30,7 @@ from paddock.errors import (
     NoNodeError,
     NotReadOnlyError,
     SessionExpiredError,
+    SystemFailureError,
 )
 from paddock.layouts import (
     IN_BOTH_LAYOUTS,
@@ -328,6 +329,8 @@ class Place(Contending):
             elif isinstance(error, ConnectionLostError | NotReadOnlyError):
                 self.client.start_task(self.leave()).add_done_callback(departure.end_with)
             else:
+                if isinstance(error, SystemFailureError):
+                    self.leave_later()
                 departure.end(error)
 
         asked.add_done_callback(on_answer)
