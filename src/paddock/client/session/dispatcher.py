@@ -155,7 +155,7 @@ class Dispatcher:
     def _end_pause(self, request: PendingRequest[Any]) -> None:
         """Fail a request, unless a server has come meanwhile."""
         if self.refusal is not None and not request.xid:
-            request.fail(self.refusal)
+            self._in_flight.fail_one(request, self.refusal)
 
     def begin_batch(self) -> bool:
         """Begin a batch; return False within another one."""
