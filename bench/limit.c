@@ -21,6 +21,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -462,6 +463,7 @@ int main(int count, char **arguments) {
     fprintf(stderr, "usage: limit PORT FILE\n");
     return 64;
   }
+  signal(SIGPIPE, SIG_IGN);  // the next read of a client that is gone tells
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;

@@ -20,11 +20,13 @@ from tempfile import TemporaryDirectory
 
 from tools import sbom
 from tools.archives import compiled_members_with
-from tools.lock import FOLDER, ROOT, constraints, settings
+from tools.lock import FOLDER, OF_TESTS, ROOT, constraints, settings
 from tools.packages import build_sdist, build_wheel, commit_time_s, environment, interpreter
 from tools.smoke import smoke
 
 DIST = ROOT / "dist"
+# What the versions are from with which wheels are tried.
+LOCKED = ("dev.txt", "kerberos.txt")
 # What is tried is compiled as fast as possible, and is as correct as what is released.
 QUICKLY = {"PADDOCK_COMPILE": "1", "PADDOCK_OPT_LEVEL": "0"}
 
@@ -78,10 +80,12 @@ def main(versions: list[str]) -> int:
 
 def release(pythons: dict[str, Path], work: Path) -> None:
     """Fill `dist`, with temporary files in `work`."""
-    extras = sorted(settings()["project"]["optional-dependencies"].keys() - {"dev"})
+    extras = sorted(settings()["project"]["optional-dependencies"].keys() - OF_TESTS)
     locked = work / "locked.txt"
-    locked.write_text(constraints((FOLDER / "dev.txt").read_text(encoding="utf-8")))
+    pinned = [constraints((FOLDER / name).read_text(encoding="utf-8")) for name in LOCKED]
+    locked.write_text("".join(pinned), encoding="utf-8")
     files: list[Path] = []
+    digests: dict[Path, str] = {}
     first = None
     for version, python in pythons.items():
         place = work / version
@@ -90,6 +94,7 @@ def release(pythons: dict[str, Path], work: Path) -> None:
         if not files:
             (work / "sdist").mkdir()
             files = [build_sdist(builder, work / "sdist", DIST)]
+            digests[files[0]] = sbom.digest(files[0])
         (place / "wheel").mkdir()
         wheel = build_wheel(builder, files[0], place / "wheel", DIST)
         say(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
@@ -97,6 +102,7 @@ def release(pythons: dict[str, Path], work: Path) -> None:
             if told := compiled_members_with(wheel, folder):
                 raise SystemExit(f"{wheel.name} names the folder {folder}: {', '.join(told)}")
         files.append(wheel)
+        digests[wheel] = sbom.digest(wheel)
         with_extras = f"{wheel}[{','.join(extras)}]"
         tried_on = installed(python, place / "of-wheel", "--constraint", str(locked), with_extras)
         tried(wheel, tried_on)
@@ -107,6 +113,10 @@ def release(pythons: dict[str, Path], work: Path) -> None:
     bill = DIST / f"{stem}.cdx.json"
     sbom.write(first, commit_time_s(), stem.rpartition("-")[2], files, bill)
     say(f"{bill.name}: valid CycloneDX {sbom.SPECIFICATION}")
+    for path in files:
+        # To try a file runs what it depends on, beside the files.
+        if sbom.digest(path) != digests[path]:
+            raise SystemExit(f"{path.name} is not what was built")
     sums = "".join(f"{sbom.digest(path)}  {path.name}\n" for path in [*files, bill])
     (DIST / "SHA256SUMS").write_text(sums, encoding="utf-8")
 

@@ -49,6 +49,10 @@ COMPILED_EXTRAS = {"kerberos", "dev-kerberos"}
 ONLY_ON_THE_OLDEST = ("oldest.txt",)
 
 
+# Extras that nobody but our tests needs.
+OF_TESTS = {"dev", "dev-kerberos"}
+
+
 def settings() -> dict[str, Any]:
     """Return pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -72,8 +76,7 @@ def pins(lock: str) -> dict[str, set[str]]:
 def of_users(project: dict[str, Any]) -> set[str]:
     """Return the names of what users install with Paddock, with all extras."""
     extras = project["optional-dependencies"]
-    ours = {"dev", "dev-kerberos"}
-    listed = [one for extra, ones in extras.items() if extra not in ours for one in ones]
+    listed = [one for extra, ones in extras.items() if extra not in OF_TESTS for one in ones]
     return {name_of(one) for one in (*project["dependencies"], *listed)}
 
 

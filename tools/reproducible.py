@@ -33,7 +33,7 @@ def build(python: Path, site: Path) -> list[Path]:
 
 def main(versions: list[str]) -> int:
     """Compare two builds for each version of Python."""
-    status = 0
+    status, compared = 0, 0
     for version in versions:
         python = interpreter(version)
         if python is None:
@@ -50,7 +50,8 @@ def main(versions: list[str]) -> int:
                 equal = "differs between two builds:" if lines else "is the same bytes, built twice"
                 print(f"{left.name} {equal}", *lines, sep="\n  ", flush=True)
                 status |= bool(lines)
-    return status
+                compared += 1
+    return status if compared else 1
 
 
 if __name__ == "__main__":

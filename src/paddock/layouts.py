@@ -146,12 +146,15 @@ def read_requests(data: bytes) -> Asked:
         return Asked(data, ())
 
 
+_LONG: Final = (1 << 64) - 1
+
+
 def with_request(data: bytes, request: Request) -> bytes:
     """Return the data of a contender's node with one more request, without the oldest of many."""
     own, requests = read_requests(data)
     kept = [*requests, request][-REQUESTS_MAX:]
     listed = [
-        {"mark": one.mark, "data": _text(one.data), "session": f"0x{one.session_id:x}"}
+        {"mark": one.mark, "data": _text(one.data), "session": f"0x{one.session_id & _LONG:x}"}
         for one in kept
     ]
     return b"\n".join((REVOKE, json.dumps(listed).encode(), own))
@@ -159,7 +162,9 @@ def with_request(data: bytes, request: Request) -> bytes:
 
 def _request(fields: dict[str, str]) -> Request:
     data = fields["data"].encode("utf-8", "surrogateescape")
-    return Request(fields["mark"], data, int(fields["session"], 16))
+    session = int(fields["session"], 16)
+    # An id is signed; it is written without a sign.
+    return Request(fields["mark"], data, session - (session >> 63 << 64))
 
 
 def _text(data: bytes) -> str:

@@ -125,10 +125,13 @@ def test_contenders_of_another_layout_are_told_from_strangers(
 def test_requests_are_kept_beside_the_holders_own_data(own: bytes) -> None:
     first = Request("a" * 32, b"worker 9", 0x1000A)
     second = Request("b" * 32, b"\xff\n\xed\xa0\x80", 2**63 - 1)
+    # Servers of an ensemble may give ids with the highest bit.
+    third = Request("c" * 32, b"", -(2**63) + 5)
     data = layouts.with_request(layouts.with_request(own, first), second)
+    data = layouts.with_request(data, third)
     assert data.startswith(layouts.REVOKE + b"\n")
     found = layouts.read_requests(data)
-    assert (found.own, list(found.requests)) == (own, [first, second])
+    assert (found.own, list(found.requests)) == (own, [first, second, third])
 
 
 def test_a_request_of_curators_says_nothing_and_leaves_nothing_of_the_data() -> None:

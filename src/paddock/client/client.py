@@ -397,9 +397,10 @@ class Client(Operations):
         may have been created.
         """
         checked_acl(acl)
-        looking = self.exists(path)
-        ensuring = partial(compound.ensure_path, self, path, looking, self._root(), acl)
-        return self._sender.own(ensuring, looking)
+        with self._composed("ensure_path", path) as is_followed:
+            looking = self.exists(path)
+            ensuring = partial(compound.ensure_path, self, path, looking, self._root(), acl)
+            return is_followed(self._sender.own(ensuring, looking))
 
     def set(
         self,

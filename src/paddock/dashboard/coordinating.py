@@ -30,7 +30,7 @@ KEPT_MAX: Final = 8
 KEPT_SECONDS: Final = 120.0
 NODES_PER_SECOND: Final = 20_000
 WALKED_PER_SECOND: Final = 1000
-# For so long somebody waits for a walk; if it is due later, he gets what is known.
+# For so long somebody waits for a walk; if it is due later, they get what is known.
 _PATIENCE_SECONDS: Final = 1.0
 
 

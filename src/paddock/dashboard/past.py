@@ -325,7 +325,8 @@ def _asked(place: Place, arguments: list[str], lines_max: int) -> tuple[str, boo
     # The address was checked when the command was given: it is http or https.
     request = Request(f"{str(place.admin).rstrip('/')}/commands/past?{query}")
     scheme, _, rest = place.admin_auth.partition(":")
-    request.add_header("Authorization", f"{scheme} {rest}")
+    # Not for where it may be redirected to.
+    request.add_unredirected_header("Authorization", f"{scheme} {rest}")
     try:
         with urlopen(request, timeout=_RUN_SECONDS) as answer:
             lines = answer.read(_OUTPUT_BYTES_MAX).decode("utf-8", "replace").splitlines(True)

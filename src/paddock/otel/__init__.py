@@ -14,7 +14,7 @@ try:
     import opentelemetry.trace  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "paddock.otel needs the package opentelemetry-api: pip install opentelemetry-api"
+        "paddock.otel needs the package opentelemetry-api: pip install 'paddock-zk[otel]'"
     ) from error
 
 from paddock.otel.telemetry import OpenTelemetry

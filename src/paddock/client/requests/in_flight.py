@@ -110,7 +110,9 @@ class InFlight:
     @property
     def queued(self) -> int:
         """How many are to be sent, or may have to be once more."""
-        return len(self.unsent) + len(self._undecided)
+        # Those that have failed already are taken out later.
+        unsent = sum(not request.future.done() for request in self.unsent)
+        return unsent + len(self._undecided)
 
     @property
     def sent_in_all(self) -> int:

@@ -78,7 +78,7 @@ def check_installed() -> None:
         import gssapi  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "Kerberos needs the package gssapi: pip install gssapi"
+            "Kerberos needs the package gssapi: pip install 'paddock-zk[kerberos]'"
             " (on Debian, it is compiled with libkrb5-dev)"
         ) from error
 

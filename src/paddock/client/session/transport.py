@@ -51,9 +51,12 @@ class Transport:
 
     @property
     def peer_address(self) -> str:
-        """The address of the server, while there is a connection."""
-        assert self._asyncio_transport is not None
-        return str(self._asyncio_transport.get_extra_info("peername")[0])
+        """The address of the server. Raises ConnectionResetError without a connection."""
+        transport = self._asyncio_transport
+        address = None if transport is None else transport.get_extra_info("peername")
+        if not address:
+            raise ConnectionResetError("the connection is over")
+        return str(address[0])
 
     def write(self, data: bytes) -> bool:
         """Send something; return whether the server takes more at the moment."""

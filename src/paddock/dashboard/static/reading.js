@@ -53,12 +53,12 @@ export function createReading({ content, load, draw, what, lines = 6 }) {
     skeleton.hidden = true;
     if (readAt && error.status !== 404) {
       notice.hidden = false;
-      fill(notice, el("span", null, prose(error.message), " What you see was read ", ago(readAt), "."), again);
+      fill(notice, el("span", null, error.message, " What you see was read ", ago(readAt), "."), again);
       return;
     }
     notice.hidden = content.hidden = true;
     failure.hidden = false;
-    fill(failure, el("p.empty-title", null, `${what} cannot be shown`), el("p", null, prose(error.message)), again);
+    fill(failure, el("p.empty-title", null, `${what} cannot be shown`), el("p", null, error.message), again);
   }
 
   return {

@@ -13,6 +13,7 @@ data of the node, as with kazoo.
 from __future__ import annotations
 
 from paddock.client.client import Client
+from paddock.client.observer import WaitObserver
 from paddock.errors import (
     LockStateError,
     NodeExistsError,
@@ -74,7 +75,12 @@ class KazooSemaphorePlace(Contending):
         with watch_signal(self.client) as signal:
             while not await self._take(signal):
                 await signal.wait()
+                self.tell_woken(signal.zxid)
         self._pass_on()
+
+    def observe(self, wait: WaitObserver) -> None:
+        super().observe(wait)
+        self._turn.observe(wait)
 
     async def is_reached(self) -> bool:
         """Return whether a lease is ours now."""
@@ -123,6 +129,7 @@ class KazooSemaphorePlace(Contending):
                 raise mixed_layouts(child_path(self._pool, foreign), "kazoo")
             if len(names) >= self._count:
                 self.blocked_by = f"{len(names)} holders, one is {names[0]}"
+                self.tell_blocked(child_path(self._pool, names[0]))
                 return False
             self._has_lease = True
             try:

@@ -40,7 +40,7 @@ _KEYS_BY_REASON: Final[dict[str, str]] = {
     "it is a setting of clients, or of links between servers": "sasl.client*",
     "digests are those of upstream's default, SHA-1": "DigestAuthenticationProvider.digestAlg",
     "the digest scheme is always there": "DigestAuthenticationProvider.enabled",
-    "there are the schemes world, auth, ip, digest, x509, and sasl with paddock.jaasFile": """
+    "there are world, auth, ip, digest, x509, and sasl with users or a keytab": """
         authProvider.*
         """,
     "ACLs always hold, and are checked when a write is applied": "skipACL enableEagerACLCheck",

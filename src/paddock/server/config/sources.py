@@ -70,7 +70,10 @@ class Settings:
 
     def read_file(self, path: Path) -> None:
         """Read a `zoo.cfg`. The last value of a repeated key counts, as in Java."""
-        for entry in read_property_file(path):
+        entries = list(read_property_file(path))
+        last = {entry.key: entry for entry in entries}
+        of_this_file: set[str] = set()
+        for entry in entries:
             where = f"{path}:{entry.line}: "
             if not entry.is_separated:
                 self.warnings.append(
@@ -82,7 +85,12 @@ class Settings:
                 self._servers.take(path, entry)
                 self.warnings.append(f"{where}key {entry.key!r} {_why_not_a_key(entry.key)}")
             else:
-                self._take(setting, f"{where}{entry.key}", entry.value, adds=key != setting.key)
+                if setting.is_family and last[entry.key] is not entry:
+                    continue
+                # The keys of a family add up, in whatever order they come.
+                adds = setting.is_family and setting.field in of_this_file
+                self._take(setting, f"{where}{entry.key}", entry.value, adds=adds)
+                of_this_file.add(setting.field)
 
     def read_environment(self, environment: Mapping[str, str]) -> None:
         """Read the variables that begin with `PADDOCK_`."""

@@ -209,7 +209,7 @@ class Handshake(Submitter):
             timeout_ms = core.negotiate(request.timeout_ms)
             self._record_session(timeout_ms, 0, read_only=True)
             self._send(timeout_ms, watcher.session, password, True, terms)
-            self._handler.open(ReadOnly())
+            self._handler.open(ReadOnly(core.policy_for(watcher.identities)))
 
     def _asks_for_terms(self) -> bool:
         """Return whether the client asks for an exact session, or to attach one as such."""

@@ -541,10 +541,16 @@ class RequestHandler(Submitter):
 
     def _resume_with(self, xid: int, answer: Answer) -> None:
         """Answer a token that took long, and serve what came meanwhile."""
-        if self.stage != CLOSED:
+        if self.stage == CLOSED:
+            return
+        try:
             self._conclude(xid, answer)
             self._replica.mark_dirty(self)
             self.wake()
+        except Exception:
+            # As in a turn: else it would never be read from again.
+            logger.exception("session 0x%x: not served any more", self.watcher.session)
+            self.abort()
 
     def _conclude(self, xid: int, answer: Answer) -> None:
         """Answer a packet or a token."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,8 +72,9 @@ class Conversation:
         self._exchange: Exchange | None = None
         self._steps = 0
         self._is_over = False
-        # Whether a step runs in a thread. The next token must wait.
+        # Whether a step runs in a thread, or waits for one. The next token must wait.
         self.is_busy = False
+        self._running: Future[Step | SaslError] | None = None
 
     def receive(self, token: bytes, later: Callable[[Verdict], None]) -> Verdict | None:
         """Take a token, and return what it has led to.
@@ -90,22 +91,26 @@ class Conversation:
         if not self._mechanism.blocks or executor is None:
             return self._judge(_step(exchange, token))
         self.is_busy = True
-        future = asyncio.get_running_loop().run_in_executor(executor, _step, exchange, token)
+        running = self._running = executor.submit(_step, exchange, token)
 
         def finish(done: asyncio.Future[Step | SaslError]) -> None:
             self.is_busy = False
+            self._running = None
             if self._is_over or done.cancelled():
                 # The connection was closed meanwhile, or the server is.
                 exchange.close()
             else:
                 later(self._judge(done.result()))
 
-        future.add_done_callback(finish)
+        asyncio.wrap_future(running).add_done_callback(finish)
         return None
 
     def close(self) -> None:
         """End the conversation with its connection."""
         self._is_over = True
+        if self._running is not None:
+            # A step that has not begun never does: threads work for those who are there.
+            self._running.cancel()
         exchange, self._exchange = self._exchange, None
         if exchange is not None and not self.is_busy:
             exchange.close()

@@ -122,7 +122,7 @@ class ServerKey:
             import gssapi
         except ImportError as error:
             raise ConfigError(
-                f"Kerberos needs the package gssapi: pip install gssapi ({error}; on Debian, it is"
+                f"Kerberos needs the package gssapi: pip install 'paddock-zk[kerberos]' ({error}; on Debian, it is"
                 " compiled with libkrb5-dev)"
             ) from None
         keytab, principal = self.keytab, self.principal

@@ -28,15 +28,25 @@ class SessionPolicy:
 
 
 class ReadOnly(SessionPolicy):
-    """Nothing is written, not even the end of a session."""
+    """Nothing is written, not even the end of a session; what another policy wants comes first."""
+
+    def __init__(self, first: SessionPolicy | None = None) -> None:
+        self._first = first
 
     def check(self, operation: int) -> tuple[int, bool] | None:
+        if self._first is not None and (rejection := self._first.check(operation)) is not None:
+            return rejection
         if operation == opcodes.CLOSE_SESSION:
             return OK, True
         # Our state may not be the latest, so a sync is refused too, as upstream.
         if operation in operations.WRITES or operation == opcodes.SYNC:
             return NOT_READ_ONLY, False
         return None
+
+    def is_lifted(self, identities: Identities) -> bool:
+        if self._first is not None and self._first.is_lifted(identities):
+            self._first = None
+        return False
 
 
 class AuthenticationRequired(SessionPolicy):

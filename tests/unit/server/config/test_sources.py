@@ -142,7 +142,7 @@ def test_the_sample_file_of_apache_zookeeper_is_understood(zoo_cfg: Path) -> Non
         ("netty.advancedFlowControl.enabled=true", "it is about the JVM and its libraries"),
         (
             "authProvider.1=X",
-            "there are the schemes world, auth, ip, digest, x509, and sasl with paddock.jaasFile",
+            "there are world, auth, ip, digest, x509, and sasl with users or a keytab",
         ),
         ("jaasLoginRenew=3600000", "SASL has the users of paddock.jaasFile"),
         ("zookeeper.sasl.client=true", "it is a setting of clients, or of links between servers"),
@@ -308,6 +308,9 @@ def test_superusers_of_sasl_may_have_a_key_each(zoo_cfg: Path) -> None:
     lines = "superUser=ann,bob\nsuperUser.1=zk/host@REALM\nzookeeper.superUser.ops=eve\n"
     names = {"ann", "bob", "zk/host@REALM", "eve"}
     assert config_of(zoo_cfg, lines).sasl_super_users == names
+    # In any order; and of a key that is repeated, the last value counts.
+    assert config_of(zoo_cfg, "superUser.1=eve\nsuperUser=ann").sasl_super_users == {"ann", "eve"}
+    assert config_of(zoo_cfg, "superUser=eve\nsuperUser=ann").sasl_super_users == {"ann"}
     assert config_of(zoo_cfg, "superUser.1=eve").sasl_super_users == {"eve"}
     # Not every key that begins like that is one.
     settings = read(zoo_cfg, "superUsers=eve")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paddock.errors import AUTH_FAILED, OK, SESSION_CLOSED_REQUIRE_SASL
+from paddock.errors import AUTH_FAILED, NOT_READ_ONLY, OK, SESSION_CLOSED_REQUIRE_SASL
 from paddock.protocol.acl import SUPER, Identity
 from paddock.protocol.jute import Reader
 from paddock.server.connections.authentication import Authentication
@@ -125,6 +125,28 @@ def test_nothing_is_served_before_a_required_proof_and_everything_after_it() -> 
         await made.settle()
         assert stranger.replies() == [(1, SESSION_CLOSED_REQUIRE_SASL, b"")]
         assert not stranger.transport.is_open
+
+    run(scenario)
+
+
+def test_a_read_only_session_has_to_prove_who_it_is_as_well() -> None:
+    async def scenario() -> None:
+        made = harness(require_sasl=True)
+        await made.client()
+        made.service.is_open, made.service.is_read_only = False, True
+        stranger, bob = FakeClient(made), FakeClient(made)
+        for one in (stranger, bob):
+            one.send_handshake(0, read_only=True)
+            assert one.take_handshake().read_only
+        stranger.send(rq.exists("/"))
+        await made.settle()
+        assert [error for _, error, _ in stranger.replies()] == [SESSION_CLOSED_REQUIRE_SASL]
+        bob.send(rq.sasl(b""))
+        await made.settle()
+        ((_, _, challenge),) = bob.replies()
+        bob.send(rq.sasl(answer(challenge[4:])), rq.exists("/"), rq.create("/a"))
+        await made.settle()
+        assert [error for _, error, _ in bob.replies()] == [OK, OK, NOT_READ_ONLY]
 
     run(scenario)
 

@@ -206,6 +206,28 @@ def test_what_a_step_proves_after_its_connection_was_closed_is_dropped() -> None
     offer.close()
 
 
+def test_no_thread_works_for_connections_that_are_closed() -> None:
+    script, offer = blocking()
+
+    async def scenario() -> None:
+        first, others = Conversation(offer), [Conversation(offer) for _ in range(5)]
+        later = asyncio.get_running_loop().create_future()
+        first.receive(b"a", later.set_result)
+        for one in others:
+            one.receive(b"b", lambda _: pytest.fail("it is closed"))
+            one.close()
+        honest = asyncio.get_running_loop().create_future()
+        Conversation(offer).receive(b"c", honest.set_result)
+        script.gate.set()
+        await later
+        await honest
+        assert script.tokens == [b"a", b"c"]
+        assert script.closed == len(others)
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    offer.close()
+
+
 def test_a_step_that_never_ran_is_dropped_when_the_server_stops() -> None:
     script, offer = blocking()
 
