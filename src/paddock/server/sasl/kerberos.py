@@ -122,8 +122,8 @@ class ServerKey:
             import gssapi
         except ImportError as error:
             raise ConfigError(
-                f"Kerberos needs the package gssapi: pip install 'paddock-zk[kerberos]' ({error}; on Debian, it is"
-                " compiled with libkrb5-dev)"
+                "Kerberos needs the package gssapi: pip install 'paddock-zk[kerberos]'"
+                f" ({error}; on Debian, it is compiled with libkrb5-dev)"
             ) from None
         keytab, principal = self.keytab, self.principal
         if keytab is not None and not os.access(keytab, os.R_OK):
