@@ -42,13 +42,17 @@ _STANDARD: Final = {
         ("asyncio-eventloop", "asyncio", ("AbstractEventLoop",)),
         ("pathlib", "pathlib", ("Path",)),
         ("ssl", "ssl", ("SSLContext",)),
-        ("typing", "typing", ("Any", "Self")),
+        ("typing", "typing", ("Any", "Literal", "Self")),
     )
     for name in names
 } | {"BaseException": f"{_LIBRARY}exceptions.html#BaseException"}
 # Types of ours that are explained under another heading.
 _ELSEWHERE: Final = {
     "Addressed": "testing.html#at_every_cut",
+    "MeterProvider": "otel.html#opentelemetry",
+    "ObservedSession": "client.html#observer",
+    "SessionObserver": "client.html#observer",
+    "TracerProvider": "otel.html#opentelemetry",
     "Disk": "testing.html#embeddedserver",
     "ServerConfig": "../configuration.html",
     "Timeout": "sync.html#timeout",

@@ -184,7 +184,11 @@ def test_a_call_that_cannot_be_sent_is_not(call: Callable[[Client], Any], named:
         ("a", {"tls": True}, "tls: expected an ssl.SSLContext, not True"),
         ("a", {"read_only": 1}, "read_only: expected True or False"),
         ("a", {"random": 7}, "random: expected a random.Random, not 7"),
-        ("a", {"sasl": ("bob", "a:b")}, "sasl: expected SaslCredentials, not tuple"),
+        (
+            "a",
+            {"sasl": ("bob", "a:b")},
+            "sasl: expected SaslCredentials or KerberosCredentials, not tuple",
+        ),
         ("a", {"default_watcher": 5}, "default_watcher: 5 cannot be called"),
         ("a", {"default_watcher": nobody_awaits}, "default_watcher: <function nobody_awaits"),
         ("a", {"max_request_bytes": 0}, "max_request_bytes: 0"),

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.judge
 
 
 def test_the_page_can_be_typed(tmp_path: Path) -> None:
+    assert PAGE.languages() == {"console", "python", "sh", "text"}
     instead = {"zk.example.com": "localhost", "EXAMPLE.COM": REALM, "2181": str(free_port())}
     with skipped_where_missing(), Kdc() as kdc:
         variables = kdc.environment(tmp_path / "tickets")

@@ -130,7 +130,8 @@ def test_make_quick_runs_every_unit_test_and_a_server() -> None:
 
 def links(page: Path) -> set[Path]:
     """The files of the project that a page has a link to."""
-    text = page.read_text(encoding="utf-8")
+    # What looks like one within code is none.
+    text = re.sub(r"`[^`\n]*`", "``", page.read_text(encoding="utf-8"))
     found = re.findall(r"\]\(([^):#]+)(?:#[\w-]+)?\)", text)
     return {(page.parent / link).resolve() for link in found}
 
