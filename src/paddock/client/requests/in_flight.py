@@ -156,7 +156,8 @@ class InFlight:
             request.xid = xid
             request.sent_at = now
             length = COUNTED_HEADER_BYTES + len(request.body)
-            frames += (REQUEST_HEADER.pack(length, xid, request.operation), request.body)
+            frames.append(REQUEST_HEADER.pack(length, xid, request.operation))
+            frames.append(request.body)
             size += 4 + length
             sent.append(request)
         self._xid = xid

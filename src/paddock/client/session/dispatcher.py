@@ -271,10 +271,9 @@ class Dispatcher:
         refused = request.answer(code, self._reader)
         if refused is not None:
             in_flight.counts.refuse(refused)
-        transport = self.transport
-        if code == SESSION_EXPIRED and transport is not None:
+        if code == SESSION_EXPIRED and self.transport is not None:
             # A service may say so before it ends the connection.
-            self._on_expired(transport)
+            self._on_expired(self.transport)
 
 
 class WriteBatch:
