@@ -6,7 +6,7 @@ What decides about the bytes:
 - `requirements/build.txt`: each build has an environment of its own, with nothing else in it;
 - the Python and the C compiler, which are this machine's.
 
-A wheel is built from the source distribution, so whoever has that can build the same wheel. Where
+A wheel is built from the source distribution, so everybody can build the same one from it. Where
 the build happens, when, by whom, with which umask and which variables, does not matter: the build
 sees variables of ours only. A Python of pyenv would write its own folder into what it links, as a
 place to search for libraries, so that is left out.

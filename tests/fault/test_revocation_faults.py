@@ -33,7 +33,7 @@ async def hold(me: Player) -> None:
 
 
 async def ask(me: Player) -> None:
-    """Ask whoever holds the lock, once, and hold it then; nobody asks us."""
+    """Ask the holder of the lock, once, and hold it then; nobody asks us."""
     await asyncio.sleep(1.0)
     lock = Lock(me.client, "/recipe", data=b"asker")
     for asked in await lock.ask_to_release():

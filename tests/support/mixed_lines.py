@@ -66,7 +66,7 @@ def judge(records: Iterable[Record]) -> None:
 
 
 def _judge_line(records: list[Record]) -> None:
-    """Whoever excludes others comes after all before it in the line, and before all behind it."""
+    """A contender that excludes others comes after all before it, and before all behind it."""
     for place, one in enumerate(records):
         if one.kind == "read":
             continue

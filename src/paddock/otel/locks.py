@@ -69,7 +69,7 @@ class Wait:
         self._tracer = tracer
         self._instruments = instruments
         self._attributes = {**attributes, names.LOCK_KIND: kind, names.LOCK_PATH: path}
-        # Of whoever acquires it: what is held is beside the wait for it, not below it.
+        # Of the caller that acquires it: what is held is beside the wait for it, not below it.
         self._caller = contexts.get_current()
         self.span: Span = tracer.start_span(f"{kind}.acquire", attributes=self._attributes)
         self._began = perf_counter()

@@ -7,8 +7,8 @@
 
 The rules:
 
-* The secret is the MD5 of user, realm and password. It is as good as the password for whoever has
-  it. Each of the three is in Latin-1 if that has all of its characters, and else in UTF-8.
+* The secret is the MD5 of user, realm and password, and proves as much as the password itself.
+  Each of the three is in Latin-1 if that has all of its characters, and else in UTF-8.
 * Both sides prove that they know the secret, by nonces of both. Nothing that follows is signed.
 * A message is a list of directives, `name=value`, in any order. A value is a token or quoted, with
   backslashes. Elements may be empty, and directives that nobody knows are passed over.

@@ -6,8 +6,8 @@
 Each of the two goes through the wrap of GSSAPI, which proves that its sender has the session's key:
 so a token that somebody has recorded and sends once more leads nowhere.
 
-ZooKeeper has no security layer: later requests are neither signed nor encrypted. Whoever wants that
-uses TLS.
+ZooKeeper has no security layer: later requests are neither signed nor encrypted. For that
+there is TLS.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def tar(path: Path, *, owner: int, mode: int, files: dict[str, bytes] = FILES) -
     return path
 
 
-def test_whoever_packs_it_gets_the_same_bytes(tmp_path: Path) -> None:
+def test_every_builder_gets_the_same_bytes(tmp_path: Path) -> None:
     one = tar(tmp_path / "one.tar.gz", owner=1, mode=0o664)
     other = tar(tmp_path / "other.tar.gz", owner=2, mode=0o600, files=dict(reversed(FILES.items())))
     assert differences(one, other) != []

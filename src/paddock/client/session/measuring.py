@@ -46,7 +46,7 @@ class ConnectionRecord:
         self._log.info("connection to %s left: %s", host, reason, server=host, reason=reason)
 
     def lose(self, error: Exception | None) -> None:
-        """Note its end, whoever has ended it."""
+        """Note its end, by either side."""
         host, reason = str(self.host), "it was closed" if error is None else str(error)
         self._log.info("connection to %s lost: %s", host, reason, server=host, reason=reason)
         self.host = None
