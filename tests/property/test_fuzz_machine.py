@@ -117,7 +117,7 @@ def test_any_query_is_answered_and_changes_nothing(
         machine.apply(_entry(request, SESSION, 1, EXTENDED_TYPES))
     state = dump(machine)
     for operation, body in asked:
-        error, answer = answerer.answer(operation, body, listener, _WHO)
+        error, answer = answerer.answer(operation, body, 0, len(body), listener, _WHO)
         assert error <= 0
         assert error == OK or answer == b""
     assert dump(machine) == state

@@ -119,7 +119,7 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
     it, and an invalid ACL for all others. A vector with more entries than the reader allows is
     TOO_LONG and is not decoded.
     """
-    if reader.data.startswith(OPEN_WIRE, int(reader.position)):
+    if reader.data.startswith(OPEN_WIRE, int(reader.position), int(reader.end)):
         # Nearly every create has this one.
         reader.position += len(OPEN_WIRE)
         return OPEN_LIST

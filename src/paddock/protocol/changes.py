@@ -122,7 +122,7 @@ def read_change(reader: Reader) -> ChangeRecord:
         data = reader.buffer()
         change = ChangeRecord(kind, zxid, path, data, Stat.read(reader))
     follows = reader.position
-    if follows + _CHANGE_BYTES <= len(reader.data):
+    if follows + _CHANGE_BYTES <= reader.end:
         change.is_last = read_i64_be(reader.data, follows + _ZXID) != zxid
     return change
 

@@ -23,7 +23,7 @@ class FrameSizeError(RemoteProtocolError):
 class FrameBuffer:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_has_rest", "_rest", "_wanted", "error", "limit")
+    __slots__ = ("_has_rest", "_rest", "_wanted", "count", "error", "last", "limit")
 
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
@@ -34,6 +34,9 @@ class FrameBuffer:
         # How many bytes must be here before it is worth looking again. Invariant: _rest is shorter
         # between two calls.
         self._wanted: i64 = 4
+        # How many frames the last cut has found, and where the last of them begins.
+        self.count: i64 = 0
+        self.last: i64 = 0
         # Set for good by a length that is not allowed: nothing after it can be understood.
         self.error: FrameSizeError | None = None
 
@@ -42,20 +45,27 @@ class FrameBuffer:
         return len(self._rest)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """Take received bytes; return every frame that is complete now, without its length.
+        """Take received bytes; return every frame that is complete now, without its length."""
+        return copied(self.cut(data), self.count)
 
-        After a bad length `error` is set, and no frame is returned any more.
+    def cut(self, data: bytes) -> bytes:
+        """Take received bytes; return some in which the next frames are found, without a copy.
+
+        They begin with `count` whole frames, each behind its length, which can be relied on. After
+        a bad length `error` is set, and there is no frame any more.
         """
-        frames: list[bytes] = []
+        self.count = 0
         if self.error is not None:
-            return frames
+            return data
         if self._has_rest:
             self._rest += data
             if len(self._rest) < self._wanted:
-                return frames
+                return data
             data = bytes(self._rest)
             self._rest = bytearray()
             self._has_rest = False
+        count: i64 = 0
+        last: i64 = 0
         position: i64 = 0
         end: i64 = len(data)
         while True:
@@ -67,14 +77,29 @@ class FrameBuffer:
             length: i64 = announced
             if length < 0 or length > self.limit:
                 self.error = FrameSizeError(length, self.limit)
-                return frames
+                break
             after = position + 4 + length
             if after > end:
                 self._wanted = 4 + length
                 break
-            frames.append(data[position + 4 : after])
+            count += 1
+            last = position + 4
             position = after
-        if position < end:
+        if position < end and self.error is None:
             self._rest += data[position:]
             self._has_rest = True
-        return frames
+        self.count = count
+        self.last = last
+        return data
+
+
+def copied(frames: bytes, count: i64) -> list[bytes]:
+    """Return the first frames of what `FrameBuffer.cut` returns, each without its length."""
+    found: list[bytes] = []
+    position: i64 = 0
+    for _ in range(count):
+        length: int = read_i32_be(frames, position)
+        start = position + 4
+        position = start + length
+        found.append(frames[start:position])
+    return found

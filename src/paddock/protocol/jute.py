@@ -26,34 +26,35 @@ class DecodeError(ProtocolError):
 # objects smaller and faster to come by. It goes for what there are thousands or millions of.
 @mypyc_attr(acyclic=True)
 class Reader:
-    """Takes one value after another out of `data`."""
+    """Takes one value after another out of `data`, up to `end`."""
 
-    __slots__ = ("acl_entries_max", "data", "position")
+    __slots__ = ("acl_entries_max", "data", "end", "position")
 
     def __init__(self, data: bytes, position: i64 = 0, acl_entries_max: i64 = 1 << 31) -> None:
         self.data = data
         # An ACL with more entries than this is passed over, not read: see `read_acls`.
         self.acl_entries_max: i64 = acl_entries_max
-        # Invariant: 0 <= position <= len(data).
+        # Invariant: 0 <= position <= end <= len(data).
         self.position: i64 = position
+        self.end: i64 = len(data)
 
     def int32(self) -> int:
         position = self.position
-        if position + 4 > len(self.data):
+        if position + 4 > self.end:
             raise DecodeError("truncated int")
         self.position = position + 4
         return read_i32_be(self.data, position)
 
     def int64(self) -> int:
         position = self.position
-        if position + 8 > len(self.data):
+        if position + 8 > self.end:
             raise DecodeError("truncated long")
         self.position = position + 8
         return read_i64_be(self.data, position)
 
     def byte(self) -> int:
         position = self.position
-        if position >= len(self.data):
+        if position >= self.end:
             raise DecodeError("truncated byte")
         self.position = position + 1
         return self.data[position]
@@ -65,7 +66,7 @@ class Reader:
         """Take a buffer, or a string as its UTF-8 bytes; both look the same on the wire."""
         data = self.data
         start = self.position + 4
-        if start > len(data):
+        if start > self.end:
             raise DecodeError("truncated length")
         # By way of an int: uncompiled, a conversion to i64 is a slow call.
         announced: int = read_i32_be(data, start - 4)
@@ -76,7 +77,7 @@ class Reader:
                 return None
             raise DecodeError("negative length")
         end = start + length
-        if end > len(data):
+        if end > self.end:
             raise DecodeError("length past the end")
         self.position = end
         return data[start:end]
@@ -84,7 +85,7 @@ class Reader:
     def skip(self) -> None:
         """Pass over a string, which may be null."""
         length: i64 = self.int32()
-        if length < -1 or self.position + length > len(self.data):
+        if length < -1 or self.position + length > self.end:
             raise DecodeError("length past the end")
         if length > 0:
             self.position += length
@@ -109,7 +110,7 @@ class Reader:
         return [self.string() for _ in range(count)]
 
     def rest(self) -> bytes:
-        return self.data[self.position :]
+        return self.data[self.position : self.end]
 
 
 def write_buffer(writer: BytesWriter, value: bytes | None) -> None:

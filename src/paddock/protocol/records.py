@@ -65,7 +65,7 @@ class Stat(NamedTuple):
     @classmethod
     def read(cls, reader: Reader) -> Self:
         start = reader.position
-        if start + _STAT_BYTES > len(reader.data):
+        if start + _STAT_BYTES > reader.end:
             raise DecodeError("truncated stat")
         reader.position = start + _STAT_BYTES
         # As `_make` does it, but without the interpreter: there is one in most replies.
@@ -73,7 +73,7 @@ class Stat(NamedTuple):
 
 
 def _read_last_boolean(reader: Reader) -> bool | None:
-    return reader.boolean() if reader.position < len(reader.data) else None
+    return reader.boolean() if reader.position < reader.end else None
 
 
 def _write_last_boolean(writer: BytesWriter, value: bool | None) -> None:

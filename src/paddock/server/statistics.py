@@ -17,7 +17,6 @@ from bisect import bisect_left
 from math import inf
 from typing import Final, NamedTuple
 
-from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from paddock.state.operation_counts import OperationCounts
@@ -186,16 +185,12 @@ class Tally:
         # Whether there is one, or writes that are not counted yet.
         self.is_due = False
 
-    def receive(self, frames: list[bytes], now: float) -> None:
-        """Count the frames of one read, and remember the last one."""
-        self.received += len(frames)
-        last = frames[-1]
-        if len(last) >= 8:
-            xid = read_i32_be(last, 0)
-            if xid >= 0:
-                self.xid = xid
-            self.operation = read_i32_be(last, 4)
-            self.heard_at = now
+    def receive(self, xid: int, operation: int, now: float) -> None:
+        """Remember the last request of a read."""
+        if xid >= 0:
+            self.xid = xid
+        self.operation = operation
+        self.heard_at = now
 
     def settle(self, statistics: Statistics) -> None:
         """Count the latency of the writes that were answered with the last batch."""

@@ -83,18 +83,21 @@ class Queries:
         self,
         operation: int,
         data: bytes,
+        start: i64,
+        end: i64,
         watcher: Watcher,
         identities: Identities,
-        start: i64 = 0,
     ) -> tuple[int, bytes]:
         """Answer a query with a result code and the body of the reply.
 
-        The request begins at `start` of `data`: the usual ones are read where they are, not copied.
+        The request is what `data` has from `start` to `end`: the usual ones are read where they
+        are, not copied.
         `identities` are those that the watcher had when it asked; it may have more by now.
         """
         reader = self._reader
         reader.data = data
         reader.position = start
+        reader.end = end
         try:
             if operation == opcodes.GET_DATA:
                 self._counts.get_data += 1
@@ -111,7 +114,7 @@ class Queries:
                 node = self._get_children(reader, watcher, identities)
                 return OK, self._list(node, self._stat(node))
             self._counts.add(operation)
-            return OK, self._answer_rarer(operation, data[start:], watcher, identities)
+            return OK, self._answer_rarer(operation, data[start:end], watcher, identities)
         except Refused as refusal:
             return refusal.code, b""
         except DecodeError:

@@ -146,7 +146,7 @@ class Connection(Watcher):
         )
 
     def ask(self, operation: int, body: bytes) -> tuple[int, bytes]:
-        return self.world.queries.answer(operation, body, self, self.identities)
+        return self.world.queries.answer(operation, body, 0, len(body), self, self.identities)
 
     def create(
         self,

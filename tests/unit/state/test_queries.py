@@ -189,10 +189,13 @@ def test_a_query_is_read_where_it_begins(world: World, operation: int) -> None:
     answer = client.ask(operation, body)
     assert answer[0] == OK
     ask, header = world.queries.answer, b"/none123"
-    assert ask(operation, header + body, client, client.identities, 8) == answer
-    # What is cut off there is cut off, whatever stands before it.
-    cut = ask(operation, header + body[:4], client, client.identities, 8)
-    assert cut == (MARSHALLING_ERROR, b"")
+    whole = header + body + b"/and what comes next"
+    end = 8 + len(body)
+    assert ask(operation, whole, 8, end, client, client.identities) == answer
+    # What is cut off there is cut off, whatever stands before and behind it.
+    for cut in (12, 14, end - 2):
+        found = ask(operation, whole, 8, cut, client, client.identities)
+        assert found == (MARSHALLING_ERROR, b"")
 
 
 def test_a_query_is_answered_for_who_asked_then(world: World) -> None:
@@ -202,8 +205,9 @@ def test_a_query_is_answered_for_who_asked_then(world: World) -> None:
     client.create(b"/secret", acls=[ACL(ALL, BOB)])
     body = encode(WatchedRequest(b"/secret", False))
     answer = world.queries.answer
-    assert answer(opcodes.GET_DATA, body, client, before) == (NO_AUTH, b"")
-    assert answer(opcodes.GET_DATA, body, client, client.identities)[0] == OK
+    asked = (opcodes.GET_DATA, body, 0, len(body), client)
+    assert answer(*asked, before) == (NO_AUTH, b"")
+    assert answer(*asked, client.identities)[0] == OK
 
 
 def test_a_multi_read_has_a_result_for_each_and_sets_no_watch(world: World) -> None:

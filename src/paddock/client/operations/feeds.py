@@ -98,7 +98,7 @@ class ChangeFeed:
                 if reply.state == MORE:
                     coming = self._pull(number, signal, position)
                 reader = Reader(reply.changes or b"")
-                while reader.position < len(reader.data):
+                while reader.position < reader.end:
                     one = _decode(reader)
                     shown, data = one.zxid, one.data
                     if data is None and one.stat is not None:

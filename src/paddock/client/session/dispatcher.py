@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
 
 from paddock.client.requests.in_flight import InFlight
 from paddock.client.requests.pending_request import Failure, PendingRequest
@@ -206,12 +207,16 @@ class Dispatcher:
 
     # Replies.
 
-    def _receive(self, frames: list[bytes]) -> None:
+    def _receive(self, frames: bytes, count: int) -> None:
         clock = self._clock
         clock.heard_at = self._loop.time()
         try:
-            for frame in frames:
-                self._take(frame)
+            position: i64 = 0
+            for _ in range(count):
+                length: int = read_i32_be(frames, position)
+                start = position + 4
+                position = start + length
+                self._take(frames, start, position)
         except (DecodeError, IndexError, RemoteProtocolError) as error:
             self._leave(f"the server sent what it should not: {error}")
             return
@@ -221,19 +226,22 @@ class Dispatcher:
         if clock.is_overdue and self.transport is not None and clock.recover():
             self._on_recovered()
 
-    def _take(self, frame: bytes) -> None:
-        if len(frame) < _HEADER_BYTES:
+    def _take(self, data: bytes, start: i64, end: i64) -> None:
+        """Take the reply that `data` has from `start` to `end`."""
+        body = start + _HEADER_BYTES
+        if body > end:
             raise RemoteProtocolError("a frame without a header")
-        xid: int = read_i32_be(frame, 0)
-        code: int = read_i32_be(frame, _CODE)
+        xid: int = read_i32_be(data, start)
+        code: int = read_i32_be(data, start + _CODE)
         reader = self._reader
-        reader.data = frame
-        reader.position = _HEADER_BYTES
+        reader.data = data
+        reader.position = body
+        reader.end = end
         if xid > 0:
-            zxid: int = read_i64_be(frame, _ZXID)
+            zxid: int = read_i64_be(data, start + _ZXID)
             self._answer(xid, zxid, code)
         elif xid == NOTIFICATION_XID:
-            told: int = read_i64_be(frame, _ZXID)
+            told: int = read_i64_be(data, start + _ZXID)
             self.see(told)
             self._on_event(WatcherEvent.read(reader), told)
         elif xid == PING_XID:
@@ -248,7 +256,7 @@ class Dispatcher:
         elif xid == SET_WATCHES_XID:
             self._on_watches_set()
         elif xid == WAKE_UP_XID and self.on_wake_up is not None:
-            self.see(read_i64_be(frame, _ZXID))
+            self.see(read_i64_be(data, start + _ZXID))
             self.on_wake_up(reader.int32())
         else:
             raise RemoteProtocolError(f"a reply with the number {xid}")

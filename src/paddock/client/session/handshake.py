@@ -21,6 +21,7 @@ from paddock.errors import (
 )
 from paddock.protocol import opcodes
 from paddock.protocol.exact import ASKS_EXACT, CHANGES, EXACT, TERMS_VERSION, ExactTerms
+from paddock.protocol.framing import copied
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.protocol.records import ConnectRequest, ConnectResponse, ReplyHeader
 from paddock.protocol.requests import SaslToken
@@ -124,10 +125,10 @@ async def next_frame(transport: Transport) -> bytes:
     """Wait for what the server says next; raises OSError if it says nothing any more."""
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def take(frames: list[bytes]) -> None:
+    def take(frames: bytes, count: int) -> None:
         # Nothing is sent before we have asked for more, so there is one at most.
-        if frames and not answer.done():
-            answer.set_result(frames[0])
+        if count and not answer.done():
+            answer.set_result(copied(frames, 1)[0])
 
     transport.on_frames = take
     try:

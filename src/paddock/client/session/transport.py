@@ -26,9 +26,10 @@ class Transport:
     """The client's end of a connection; an asyncio protocol by its methods."""
 
     def __init__(self) -> None:
-        # Called with the frames that have come, also if there is only a part of one: that is a
-        # sign of life. Without it, frames are dropped.
-        self.on_frames: Callable[[list[bytes]], None] | None = None
+        # Called with the frames that have come, as `FrameBuffer.cut` has them, and their number,
+        # also if there is only a part of one: that is a sign of life. Without it, frames are
+        # dropped.
+        self.on_frames: Callable[[bytes, int], None] | None = None
         self._frames = FrameBuffer(_FIRST_FRAME_BYTES_MAX)
         self._asyncio_transport: asyncio.Transport | None = None
         # Done when nothing is left of the transport, once there is one.
@@ -91,9 +92,9 @@ class Transport:
         self._asyncio_transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        frames = self._frames.receive_data(data)
+        frames = self._frames.cut(data)
         if self.on_frames is not None:
-            self.on_frames(frames)
+            self.on_frames(frames, self._frames.count)
         if self._frames.error is not None:
             self._end(self._frames.error)
             self.abort()

@@ -110,17 +110,20 @@ class Connection:
         elif handler.stage == CLOSED:
             # What comes behind a word, or after the end, is ignored.
             return
-        frames = self._frames.receive_data(data)
-        if frames:
-            statistics.packets_received += len(frames)
+        frames = self._frames
+        whole = frames.cut(data)
+        count = frames.count
+        if count:
+            statistics.packets_received += count
             if handler.stage == NEW:
-                self._begin_handshake(frames.pop(0))
-            handler.receive(frames)
-        if self._partial or not frames or len(data) > _LITTLE_BYTES:
+                self._begin_session(whole, count)
+            else:
+                handler.receive(whole, 0, count, frames.last)
+        if self._partial or not count or len(data) > _LITTLE_BYTES:
             # The little that may be left behind whole frames is not worth counting.
             self._count_partial()
-        if self._frames.error is not None and handler.stage != CLOSED:
-            self._warn("%s; closing it", self._frames.error)
+        if frames.error is not None and handler.stage != CLOSED:
+            self._warn("%s; closing it", frames.error)
             self.close(events.TOO_LARGE)
         handler.flush()
 
@@ -306,6 +309,13 @@ class Connection:
         self.close(events.PROTOCOL_ERROR)
         self.handler.flush()
         return False
+
+    def _begin_session(self, frames: bytes, count: int) -> None:
+        """Take the handshake, and what may have come behind it."""
+        length: int = read_i32_be(frames, 0)
+        end = 4 + length
+        self._begin_handshake(frames[4:end])
+        self.handler.receive(frames, end, count - 1, self._frames.last)
 
     def _begin_handshake(self, frame: bytes) -> None:
         self.handler.tally.received += 1
