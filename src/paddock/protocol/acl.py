@@ -119,9 +119,10 @@ def read_acls(reader: Reader) -> list[ACL | None] | None:
     it, and an invalid ACL for all others. A vector with more entries than the reader allows is
     TOO_LONG and is not decoded.
     """
-    if reader.data.startswith(OPEN_WIRE, int(reader.position), int(reader.end)):
+    open_end = reader.position + len(OPEN_WIRE)
+    if open_end <= reader.end and reader.data[reader.position : open_end] == OPEN_WIRE:
         # Nearly every create has this one.
-        reader.position += len(OPEN_WIRE)
+        reader.position = open_end
         return OPEN_LIST
     count = reader.int32()
     if count == -1:

@@ -131,11 +131,12 @@ class Operations:
         if cut < 0 or paths.NUL in path:
             raise Refused(BAD_ARGUMENTS)
         acl = self._resolve(acls)
-        parent = self._node(path[:cut])
+        above = path[:cut]
+        parent = self._node(above)
         self._require(parent, CREATE)
         if flags in (PERSISTENT_SEQUENTIAL, EPHEMERAL_SEQUENTIAL, PERSISTENT_SEQUENTIAL_TTL):
             path += b"%010d" % parent.created
-        if not paths.is_valid(path):
+        if not paths.is_valid_child(path, above):
             raise Refused(BAD_ARGUMENTS)
         if path in self.tree.nodes:
             raise Refused(NODE_EXISTS)
@@ -148,7 +149,8 @@ class Operations:
             if governor is not None:
                 self._ask(governor, 1, data_length(data))
         acl = self.tree.acls.share(acl)
-        node = self.tree.create(path, data, acl, self._zxid, self._entry.time_ms, owner)
+        node = Node(data, acl, self._zxid, self._entry.time_ms, owner)
+        self.tree.create(path, node, above, parent)
         quota.created(self.tree, path, data, self._entry.rules)
         self.changes.append(Change(Change.CREATED, path, self._zxid, node, parent))
         return path, node
@@ -170,8 +172,9 @@ class Operations:
         self._remove(path, node)
 
     def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
-        path = self._valid(path)
-        node = self._node(path)
+        if not path:
+            raise Refused(BAD_ARGUMENTS)
+        node = self._named(path)
         self._require(node, WRITE)
         governor: Quota | None = None
         growth = 0
@@ -206,7 +209,9 @@ class Operations:
         return node
 
     def check(self, path: bytes | None, version: int) -> Node:
-        node = self._node(self._valid(path))
+        if not path:
+            raise Refused(BAD_ARGUMENTS)
+        node = self._named(path)
         self._require(node, READ)
         _check_version(node.version, version)
         return node
@@ -293,6 +298,13 @@ class Operations:
         if not path or (path not in self.tree.nodes and not paths.is_valid(path)):
             raise Refused(BAD_ARGUMENTS)
         return path
+
+    def _named(self, path: bytes) -> Node:
+        """Return the node with a path that is not empty, which is not even valid if none has it."""
+        node = self.tree.nodes.get(path)
+        if node is None:
+            raise Refused(NO_NODE if paths.is_valid(path) else BAD_ARGUMENTS)
+        return node
 
     def _node(self, path: bytes) -> Node:
         node = self.tree.nodes.get(path)

@@ -159,27 +159,23 @@ class Tree:
         """Count the nodes, the root once."""
         return len(self.nodes) - 1
 
-    def create(self, path: bytes, data: bytes | None, acl: NodeACL, zxid: i64, time_ms: i64,
-               owner: i64) -> Node:  # fmt: skip
-        """Add a node; its parent is there, and it is not. `acl` has been acquired for it."""
-        cut = path.rfind(b"/")
-        above = path[:cut]
-        parent = self.nodes[above]
+    def create(self, path: bytes, node: Node, above: bytes, parent: Node) -> None:
+        """Add a new node below its parent. Its ACL has been acquired for it.
+
+        `above` is the path of the parent, empty for the root.
+        """
         self._touch(above or b"/", parent)
         self.answers.forget_children(parent)
-        node = Node(data, acl, zxid, time_ms, owner)
         node.epoch = self.epoch
-        if path not in self._unsettled:
-            self._unsettled[path] = 0
+        self._unsettled.setdefault(path, 0)
         self._journal.append(Before(Before.CREATED, path, node))
         children = parent.children
         if children is None:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
-        self._attach(path, node, children, path[cut + 1 :])
+        self._attach(path, node, children, path[len(above) + 1 :])
         parent.created = _next(parent.created)
-        parent.pzxid = zxid
-        return node
+        parent.pzxid = node.czxid
 
     def delete(self, path: bytes, zxid: i64) -> Node:
         """Remove a node that is there and has no children, and return it."""

@@ -115,6 +115,19 @@ def test_every_character_is_judged_as_by_the_rules() -> None:
         assert paths.is_valid(path) == is_valid_path(path), hex(number)
 
 
+NAMES = st.lists(PIECES.filter(lambda piece: "/" not in piece), max_size=5)
+
+
+@settings(max_examples=500)
+@given(st.sampled_from([b"", b"/", b"/a", b"/.b/c"]), NAMES.map("".join))
+@example(b"", "")
+@example(b"/", "a")
+@example(b"/a", "..")
+def test_a_child_is_judged_as_its_whole_path(above: bytes, name: str) -> None:
+    path = above + b"/" + name.encode()
+    assert paths.is_valid_child(path, above) == is_valid_path(path)
+
+
 def test_parent_cuts_the_last_component() -> None:
     assert paths.parent(b"/a/b/c") == b"/a/b"
     assert paths.parent(b"/a") == b"/"

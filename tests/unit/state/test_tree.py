@@ -11,6 +11,7 @@ from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
 from paddock.state.node import (
     CONTAINER,
     TTL_BASE,
+    Node,
     node_term,
 )
 from paddock.state.tree import SPECIAL, Tree
@@ -28,7 +29,9 @@ def create(
     zxid: int = 7,
     acls: tuple[ACL, ...] = EVERYBODY,
 ) -> None:
-    tree.create(path, data, tree.acls.acquire(acls), zxid, 100, owner)
+    above = path[: path.rfind(b"/")]
+    node = Node(data, tree.acls.acquire(acls), zxid, 100, owner)
+    tree.create(path, node, above, tree.nodes[above])
 
 
 def picture(tree: Tree) -> object:
