@@ -154,9 +154,10 @@ async def _restore(player: Player, stage: Stage) -> None:
 
 Scene = Callable[[Player, Stage], Awaitable[None]]
 PLAIN: Final = "plain"
+LEADER_LOST: Final = "leader lost"
 SCENES: Final[dict[str, Scene]] = {
     PLAIN: plain,
-    "leader lost": leader,
+    LEADER_LOST: leader,
     "compaction": compaction,
     "no space": space,
     "restore": restore,

@@ -18,7 +18,7 @@ from tests.etcd_model.history import History
 from tests.etcd_model.judge import Judge
 from tests.etcd_model.planted import FAULTS, Anything, Forgiving, space_with
 from tests.etcd_model.play import cluster_for, play, play_on_etcd, play_on_model
-from tests.etcd_model.scenes import PLAIN, SCENES
+from tests.etcd_model.scenes import LEADER_LOST, PLAIN, SCENES
 from tests.etcd_model.share import ANSWERS_FLOOR, KINDS_FLOOR, Share
 from tests.etcd_model.stages import ModelStage
 from tests.mutants.mutation import Mutation
@@ -28,7 +28,7 @@ from tests.support.server import ServerMissingError
 pytestmark = [pytest.mark.judge, pytest.mark.foreign]
 
 # How many scripts of each scene are played on etcd.
-SCRIPTS = {PLAIN: 150, "compaction": 6, "no space": 2, "leader lost": 2, "restore": 2}
+SCRIPTS = {PLAIN: 150, "compaction": 6, "no space": 2, LEADER_LOST: 2, "restore": 2}
 ON_MODEL = 20
 # How many are judged by models that allow too much, which takes long.
 PERMISSIVE = 60
@@ -65,7 +65,9 @@ def test_etcd_answers_what_the_model_allows(played: dict[str, list[History]], sc
     share = judged(played[scene])
     assert not share.objections, share.objections[0]
     assert not share.undecided
-    assert share.of_answers(scene) >= ANSWERS_FLOOR
+    if scene != LEADER_LOST:
+        # There the machine decides how many calls fail, and anything may have become of those.
+        assert share.of_answers(scene) >= ANSWERS_FLOOR
 
 
 def test_the_model_allows_little_that_etcd_does_not_answer(

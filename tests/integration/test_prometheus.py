@@ -253,7 +253,11 @@ def test_every_panel_has_data(staged: Staged) -> None:
             if any(math.isfinite(float(one["value"][1])) for one in found):
                 del missing[title]
     assert not missing
-    assert not {"PaddockDown", "PaddockNotReady", "PaddockNoLeader"} & staged.prometheus.firing()
+    # On a slow machine a server may have been without a leader for a while.
+    unwanted = {"PaddockDown", "PaddockNotReady", "PaddockNoLeader"}
+    while unwanted & staged.prometheus.firing() and time.monotonic() < limit:
+        staged.work()
+    assert not unwanted & staged.prometheus.firing()
 
 
 @pytest.mark.cluster

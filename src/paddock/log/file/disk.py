@@ -83,6 +83,14 @@ class Disk:
         """Wait until the file's data, and its size, are on the disk."""
         os.fdatasync(file)
 
+    def drop(self, file: int) -> None:
+        """Let the system forget a file that was synced, and will not be read soon.
+
+        Its memory is used again for what is written next. New memory takes the system longer to
+        come by: up to 1.3 ms for each MiB on a virtual machine, compared with 0.5.
+        """
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
     def rename(self, old: Path, new: Path) -> None:
         """Rename a file, replacing another one. Durable after `sync_folder`."""
         os.replace(old, new)

@@ -136,21 +136,24 @@ def guess_header(data: bytes, first_index: int) -> SegmentHeader | None:
 
 def encode_record(marker: bytes, index: int, payload: bytes) -> bytes:
     """Return the bytes of a record, for the segment with this marker."""
-    return b"".join(record_parts(marker, index, (payload,)))
-
-
-def record_parts(marker: bytes, index: int, payload: tuple[bytes, ...]) -> list[bytes]:
-    """Return the same in parts, of which the payload's are not copied."""
     assert len(marker) == MARKER_BYTES
     assert any(marker)
-    covered = [*payload, _end_of_records(marker)]
+    return marker + b"".join(unmarked_parts(index, (payload,), _end_of_records(marker)))
+
+
+def unmarked_parts(index: int, payload: tuple[bytes, ...], end: bytes = _END) -> list[bytes]:
+    """Return what follows the marker in a record, in parts, of which the payload's are not copied.
+
+    It is the same for every segment of today's format.
+    """
+    covered = [*payload, end]
     length = sum(map(len, covered))
-    assert length <= PAYLOAD_BYTES_MAX + len(covered[-1])
+    assert length <= PAYLOAD_BYTES_MAX + len(end)
     length_and_index = _LENGTH_AND_INDEX.pack(length, index)
     checksum = zlib.crc32(length_and_index)
     for part in covered:
         checksum = zlib.crc32(part, checksum)
-    return [marker + checksum.to_bytes(4, "big") + length_and_index, *covered]
+    return [checksum.to_bytes(4, "big") + length_and_index, *covered]
 
 
 def decode_record(marker: bytes, data: bytes, offset: int = 0) -> Record | None:

@@ -40,7 +40,7 @@ from paddock.log.file.segment import (
     SegmentHeader,
     SegmentReader,
     new_marker,
-    record_parts,
+    unmarked_parts,
 )
 from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Position, Record
@@ -60,11 +60,19 @@ _SEGMENT_BYTES_MIN: Final = 64 << 10
 _ORIGIN: Final = struct.Struct(">BQQ")
 
 
-def shared_parts(record: Record) -> tuple[bytes, bytes]:
-    """Return what a segment holds of a record of a shared log, without a copy of its payload."""
-    server = record.server
-    assert server is not None, "a shared log knows who has proposed"
-    return _ORIGIN.pack(len(server), record.number, record.revision) + server, record.payload
+class EncodedRecord:
+    """A record of a shared log as a segment holds it, without a copy of its payload."""
+
+    __slots__ = ("parts", "position", "size")
+
+    def __init__(self, record: Record) -> None:
+        server = record.server
+        assert server is not None, "a shared log knows who has proposed"
+        self.position = _position(record)
+        origin = _ORIGIN.pack(len(server), record.number, record.revision) + server
+        # All that follows the marker of the segment.
+        self.parts = unmarked_parts(record.index, (origin, record.payload))
+        self.size = sum(map(len, self.parts))
 
 
 def decode_shared(record: Record) -> Record:
@@ -150,13 +158,13 @@ class HistoryFiles:
         """Return what a purge of the snapshots beside it leaves for history."""
         return Retention(seconds, self._bytes_max, self._folder, is_log_needed=False)
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[EncodedRecord]) -> None:
         """Write records that follow each other in the log."""
         with self._lock:
             self._open()
             for record in records:
-                self._check_same_log(record)
-                if self._last is None or record.index > self._last.index:
+                self._check_same_log(record.position)
+                if self._last is None or record.position.index > self._last.index:
                     self._append(record)
             if self._active is not None:
                 self._flush(self._active)
@@ -203,52 +211,46 @@ class HistoryFiles:
         self._sizes = {first_index: path.stat().st_size for first_index, path in files}
         self._is_open = True
 
-    def _check_same_log(self, record: Record) -> None:
-        """Set aside what is there if this record shows that it is of another log."""
+    def _check_same_log(self, at: Position) -> None:
+        """Set aside what is there if the record at a position shows that it is of another log."""
         last = self._last
         if last is None:
             return
-        if record.index < last.index:
-            is_same = record.revision <= last.revision and self._is_there(record)
+        if at.index < last.index:
+            is_same = at.revision <= last.revision and self._is_there(at)
         else:
             self._stored = self._stored_record = None
-            is_later = record.index > last.index
-            is_same = record.revision >= last.revision if is_later else _is_at(record, last)
+            is_same = at.revision >= last.revision if at.index > last.index else at == last
         if not is_same:
             self._set_aside()
             self._open()
 
-    def _is_there(self, record: Record) -> bool:
+    def _is_there(self, at: Position) -> bool:
         """Return whether a record that comes again is the one that is there, or is missing."""
         if self._stored is None:
-            self._stored = read_history(self._folder, record.index - 1)
+            self._stored = read_history(self._folder, at.index - 1)
         stored = self._stored_record
-        while stored is None or stored.index < record.index:
+        while stored is None or stored.index < at.index:
             item = next(self._stored, None)
             if item is None:
                 return True
             if isinstance(item, Record):
                 stored = self._stored_record = item
-        if stored.index > record.index:
-            return True
-        assert stored.server is not None
-        at = Position(stored.index, stored.revision, stored.server, stored.number)
-        return _is_at(record, at)
+        return stored.index > at.index or _position(stored) == at
 
-    def _append(self, record: Record) -> None:
-        active, last = self._active, self._last
+    def _append(self, record: EncodedRecord) -> None:
+        active, last, index = self._active, self._last, record.position.index
         if active is not None and (
             last is None
-            or record.index != last.index + 1
+            or index != last.index + 1
             or active.size + active.waiting_bytes >= self._segment_bytes
         ):
             self._end_segment()
             active = None
         if active is None:
-            active = self._begin_segment(record.index)
-        active.add(record_parts(active.marker, record.index, shared_parts(record)))
-        assert record.server is not None
-        self._last = Position(record.index, record.revision, record.server, record.number)
+            active = self._begin_segment(index)
+        active.add(record)
+        self._last = record.position
 
     def _begin_segment(self, first_index: int) -> _Active:
         header = SegmentHeader(first_index, new_marker())
@@ -275,6 +277,7 @@ class HistoryFiles:
             self._active = None
             try:
                 self._disk.sync(active.file)
+                self._disk.drop(active.file)
             finally:
                 active.close(self._disk)
 
@@ -324,10 +327,11 @@ class _Active:
         self.waiting: list[bytes] = []
         self.waiting_bytes = 0
 
-    def add(self, parts: list[bytes]) -> None:
-        """Have the parts of a record written with the next flush."""
-        self.waiting += parts
-        self.waiting_bytes += sum(map(len, parts))
+    def add(self, record: EncodedRecord) -> None:
+        """Have a record written with the next flush."""
+        self.waiting.append(self.marker)
+        self.waiting += record.parts
+        self.waiting_bytes += len(self.marker) + record.size
 
     def close(self, disk: Disk) -> None:
         """Close the file, which is not written to any more."""
@@ -335,13 +339,9 @@ class _Active:
             disk.close(self.file)
 
 
-def _is_at(record: Record, position: Position) -> bool:
-    """Return whether a record with an index is the one that a position names."""
-    return (record.revision, record.server, record.number) == (
-        position.revision,
-        position.server,
-        position.number,
-    )
+def _position(record: Record) -> Position:
+    assert record.server is not None, "a shared log knows who has proposed"
+    return Position(record.index, record.revision, record.server, record.number)
 
 
 def _cut(path: Path) -> Position | None:
@@ -363,5 +363,4 @@ def _cut(path: Path) -> Position | None:
         # Shorter first: what is there must not come back as the zero at the end.
         os.truncate(path, end)
         os.truncate(path, end + SPARE_BYTES)
-    assert last.server is not None
-    return Position(last.index, last.revision, last.server, last.number)
+    return _position(last)

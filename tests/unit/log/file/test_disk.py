@@ -109,3 +109,13 @@ def test_all_pieces_are_written_behind_each_other(
     disk.write_parts(file, pieces, 3)
     disk.close(file)
     assert (tmp_path / "pieces").read_bytes() == b"bef" + b"".join(pieces)
+
+
+def test_a_file_that_was_dropped_is_still_there(tmp_path: Path) -> None:
+    disk = Disk()
+    file = disk.create(tmp_path / "dropped")
+    disk.write(file, b"content" * 1_000, 0)
+    disk.sync(file)
+    disk.drop(file)
+    disk.close(file)
+    assert (tmp_path / "dropped").read_bytes() == b"content" * 1_000

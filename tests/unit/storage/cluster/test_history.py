@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paddock.log.file.segment import decode_record, new_marker
 from paddock.log.file.segments import segment_files, segment_name
 from paddock.log.interface import LogError, Record, Torn
 from paddock.storage.cluster.history import (
+    EncodedRecord,
     HistoryFiles,
     check_service,
     decode_shared,
     read_history,
-    shared_parts,
 )
 from paddock.storage.scan import Gap
 from tests.unit.log.helpers import FailingDisk, fill, flip
@@ -36,6 +38,10 @@ def records(first: int, last: int) -> list[Record]:
     return [record(index) for index in range(first, last + 1)]
 
 
+def append(files: HistoryFiles, found: Sequence[Record]) -> None:
+    files.append([EncodedRecord(one) for one in found])
+
+
 def history(folder: Path, disk: FailingDisk | None = None, bytes_max: int = PLENTY) -> HistoryFiles:
     files = HistoryFiles(folder / "history", bytes_max, disk=disk)
     files.service = SERVICE
@@ -46,7 +52,7 @@ def written(folder: Path, *runs: tuple[int, int]) -> None:
     """Write the records of some runs of a server, which was away between them."""
     for first, last in runs:
         files = history(folder)
-        files.append(records(first, last))
+        append(files, records(first, last))
         files.close()
 
 
@@ -70,7 +76,10 @@ def test_a_record_comes_back_as_the_shared_log_had_it(
     server: bytes, number: int, revision: int, payload: bytes
 ) -> None:
     one = Record(7, payload, server, number, revision)
-    assert decode_shared(Record(7, b"".join(shared_parts(one)))) == one
+    marker = new_marker()
+    stored = decode_record(marker, marker + b"".join(EncodedRecord(one).parts))
+    assert stored is not None
+    assert decode_shared(stored) == one
 
 
 @pytest.mark.parametrize("stored", [b"", bytes(16), b"\x05" + bytes(16) + b"four"])
@@ -81,9 +90,9 @@ def test_what_is_no_such_record_is_refused(stored: bytes) -> None:
 
 def test_what_is_written_is_read_before_the_segment_ends(tmp_path: Path) -> None:
     files = history(tmp_path)
-    files.append(records(5, 8))
+    append(files, records(5, 8))
     assert read(tmp_path) == records(5, 8)
-    files.append(records(9, 9))
+    append(files, records(9, 9))
     assert read(tmp_path) == records(5, 9)
     files.close()
     assert (segments(tmp_path), gaps(tmp_path)) == ([5], [])
@@ -99,7 +108,7 @@ def test_the_next_run_goes_on_where_the_last_one_has_ended(tmp_path: Path) -> No
 def test_what_was_left_out_is_a_gap(tmp_path: Path) -> None:
     written(tmp_path, (1, 4), (8, 9))
     files = history(tmp_path)
-    files.append([record(10), record(13), record(14)])
+    append(files, [record(10), record(13), record(14)])
     files.close()
     assert [one.index for one in read(tmp_path)] == [1, 2, 3, 4, 8, 9, 10, 13, 14]
     assert gaps(tmp_path) == [(5, 7, True), (11, 12, True)]
@@ -107,8 +116,8 @@ def test_what_was_left_out_is_a_gap(tmp_path: Path) -> None:
 
 def test_a_segment_is_not_longer_than_it_may_be(tmp_path: Path) -> None:
     files = HistoryFiles(tmp_path / "history", PLENTY, segment_bytes=300)
-    files.append(records(1, 20))
-    files.append(records(21, 40))
+    append(files, records(1, 20))
+    append(files, records(21, 40))
     files.close()
     assert read(tmp_path) == records(1, 40)
     sizes = [path.stat().st_size for _, path in segment_files(tmp_path / "history")]
@@ -154,7 +163,7 @@ def test_a_record_that_is_not_of_a_shared_log_is_damage(tmp_path: Path) -> None:
 def test_the_oldest_segments_go_when_there_are_too_many_bytes(tmp_path: Path) -> None:
     files = HistoryFiles(tmp_path / "history", 200_000)
     for index in range(1, 100):
-        files.append([record(index, bytes(10_000))])
+        append(files, [record(index, bytes(10_000))])
     files.close()
     sizes = [path.stat().st_size for _, path in segment_files(tmp_path / "history")]
     assert 100_000 < sum(sizes) < 300_000
@@ -165,13 +174,13 @@ def test_the_oldest_segments_go_when_there_are_too_many_bytes(tmp_path: Path) ->
 def test_a_purge_leaves_what_follows_the_oldest_snapshot(tmp_path: Path) -> None:
     written(tmp_path, (1, 4), (5, 8), (9, 12))
     files = history(tmp_path)
-    files.append(records(13, 14))
+    append(files, records(13, 14))
     files.purge(7)
     assert segments(tmp_path) == [5, 9, 13]
     files.purge(8)
     assert segments(tmp_path) == [9, 13]
     files.purge(99)
-    files.append(records(15, 15))
+    append(files, records(15, 15))
     assert read(tmp_path) == records(13, 15)
 
 
@@ -179,7 +188,7 @@ def test_a_purge_that_the_disk_refuses_is_reported(tmp_path: Path) -> None:
     disk = FailingDisk()
     written(tmp_path, (1, 4))
     files = history(tmp_path, disk)
-    files.append(records(5, 8))
+    append(files, records(5, 8))
     with disk.fail("rename"), pytest.raises(LogError, match="cannot be removed"):
         files.purge(8)
     files.purge(8)
@@ -192,12 +201,12 @@ def test_after_an_error_it_goes_on_with_a_gap_and_leaves_no_damage(
 ) -> None:
     disk = FailingDisk()
     files = HistoryFiles(tmp_path / "history", PLENTY, disk=disk, segment_bytes=150)
-    files.append(records(1, 2))
+    append(files, records(1, 2))
     with disk.fail(operation, errno.ENOSPC), pytest.raises(OSError, match=r".*"):
-        files.append(records(3, 12))
+        append(files, records(3, 12))
     # At once: it may be long until it goes on.
     assert not [one for one in read_history(tmp_path / "history") if isinstance(one, Gap | Torn)]
-    files.append(records(13, 14))
+    append(files, records(13, 14))
     files.close()
     found = [one.index for one in read(tmp_path)]
     assert found[:2] == [1, 2]
@@ -219,7 +228,7 @@ def test_after_an_error_it_goes_on_with_a_gap_and_leaves_no_damage(
 def test_what_is_of_another_log_is_set_aside(tmp_path: Path, other: Record) -> None:
     written(tmp_path, (1, 8))
     files = history(tmp_path)
-    files.append([other])
+    append(files, [other])
     files.close()
     assert read(tmp_path) == [other]
     assert read(tmp_path, "history.aside") == records(1, 8)
@@ -238,7 +247,7 @@ def test_a_log_that_was_restored_before_the_last_record_is_noticed(
     files = history(tmp_path)
     # Those up to 5 were in the backup. It ends before it comes to the last one that is there.
     for one in [*records(begin, 5), other(6), other(7)]:
-        files.append([one])
+        append(files, [one])
     files.close()
     assert read(tmp_path) == [other(6), other(7)]
     assert read(tmp_path, "history.aside") == records(1, 8)
@@ -247,12 +256,12 @@ def test_a_log_that_was_restored_before_the_last_record_is_noticed(
 def test_records_that_come_again_are_compared_also_over_a_gap(tmp_path: Path) -> None:
     written(tmp_path, (1, 2), (5, 8))
     files = history(tmp_path)
-    files.append(records(2, 9))
+    append(files, records(2, 9))
     files.close()
     assert read(tmp_path) == [*records(1, 2), *records(5, 9)]
     written(tmp_path, (20, 21))
     files = history(tmp_path)
-    files.append([*records(9, 10), other(20)])
+    append(files, [*records(9, 10), other(20)])
     files.close()
     assert read(tmp_path) == [other(20)]
 
@@ -262,7 +271,7 @@ def test_what_is_of_another_service_is_set_aside(tmp_path: Path) -> None:
     for service in (b"another", b"a third one"):
         files = history(tmp_path)
         files.service = service
-        files.append(records(20, 21))
+        append(files, records(20, 21))
         files.close()
         assert read(tmp_path) == records(20, 21)
     assert read(tmp_path, "history.aside") == records(20, 21)
@@ -282,5 +291,5 @@ def test_an_epoch_begins_anew(tmp_path: Path) -> None:
     written(tmp_path, (1, 8))
     files = history(tmp_path)
     files.set_aside()
-    files.append(records(4, 5))
+    append(files, records(4, 5))
     assert read(tmp_path) == records(4, 5)

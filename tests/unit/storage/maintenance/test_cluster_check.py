@@ -13,7 +13,7 @@ from paddock.log.interface import LogError, Record
 from paddock.state.entry import JOIN, RULES, SYNC, Batch, Entry
 from paddock.state.machine import StateMachine
 from paddock.state.roster_bodies import JoinRequest
-from paddock.storage.cluster.history import HistoryFiles
+from paddock.storage.cluster.history import EncodedRecord, HistoryFiles
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.layout import Claim
 from paddock.storage.maintenance import cluster_check as checking
@@ -44,7 +44,7 @@ def build(folder: Path, *left_out: int, runs: tuple[int, ...] = (8,)) -> Path:
     for index in range(1, LAST + 1):
         replay.apply(record(index))
         if index not in left_out:
-            files.append([record(index)])
+            files.append([EncodedRecord(record(index))])
         if index in (3, 6, 9):
             write_state(folder / "cluster", machine, index, Disk())
         if index in runs:
@@ -131,7 +131,7 @@ def test_a_torn_tail_is_a_note(tmp_path: Path) -> None:
 def test_records_that_do_not_follow_from_the_snapshot_are_found(tmp_path: Path) -> None:
     folder = build(tmp_path / "data", 12)
     files = HistoryFiles(folder / "cluster" / "history", 1 << 30)
-    files.append([Record(12, b"no batch", BOOT, 11, 120)])
+    files.append([EncodedRecord(Record(12, b"no batch", BOOT, 11, 120))])
     files.close()
     report = check_cluster_folder(folder)
     assert kinds(report) == [("other-state", True)]
