@@ -199,8 +199,9 @@ class FakeClient:
         self.rest = reader.rest()
         return reply
 
-    def receive(self, data: bytes) -> None:
-        """Let the connection receive bytes."""
+    def receive(self, data: bytes, *, is_alone: bool = True) -> None:
+        """Let the connection receive bytes, as if it were the only one: it is answered at once."""
+        self._harness.service.last_reader = self.handler if is_alone else None
         self.connection.data_received(data)
 
     def send(self, *requests: Request) -> None:

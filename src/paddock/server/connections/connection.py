@@ -32,6 +32,8 @@ _STMK_BYTES: Final = 12
 _GOODBYE_TIMEOUT: Final = 10.0
 # The request for a session has 45 bytes; no client needs more than this.
 _HANDSHAKE_BYTES_MAX: Final = 1024
+# So many requests of one read are answered together with those of others.
+_FEW: Final = 16
 # How much memory a partial frame may have without being counted.
 _LITTLE_BYTES: Final = 1 << 12
 
@@ -91,10 +93,13 @@ class Connection:
         self._abort_after(self._core.config.handshake_timeout_ms / 1000)
 
     def data_received(self, data: bytes) -> None:
-        if len(data) > _LITTLE_BYTES and not self._core.turns.may_read():
-            self._postpone(data)
-        else:
-            self._receive(data)
+        if len(data) > _LITTLE_BYTES:
+            # Nobody's reply waits until a long read is served.
+            self._core.replica.flush_dirty()
+            if not self._core.turns.may_read():
+                self._postpone(data)
+                return
+        self._receive(data)
 
     def _receive(self, data: bytes) -> None:
         handler, statistics = self.handler, self._core.statistics
@@ -125,7 +130,15 @@ class Connection:
         if frames.error is not None and handler.stage != CLOSED:
             self._warn("%s; closing it", frames.error)
             self.close(events.TOO_LARGE)
-        handler.flush()
+        is_alone = self._core.last_reader is handler
+        if is_alone or count > _FEW or handler.stage != OPEN or not self._buffer.has_gathered():
+            handler.flush()
+        else:
+            # Where clients ask one after the other, the replies of one pass of the loop go out
+            # together, at its end. To wake a peer for each of them took the system more time than
+            # all else: ten connections with one request in flight each get 1.4 times as much.
+            self._core.last_reader = handler
+            self._core.replica.mark_dirty(handler)
 
     def eof_received(self) -> bool:
         # The sender of a word may shut down its side, and still wait for the answer. TLS has no
@@ -347,6 +360,8 @@ class Connection:
             if self._buffer.transport is not None:
                 self._abort_after(_GOODBYE_TIMEOUT)
         self.handler.close()
+        if self._core.last_reader is self.handler:
+            self._core.last_reader = None
         self._partial = 0
         self._core.forget(self, self.handler.watcher)
 

@@ -144,6 +144,10 @@ class SendBuffer:
         """Return whether so much has gathered that it should be sent before more does."""
         return len(self._gathered) + self._large > _GATHERED_BYTES_MAX
 
+    def has_gathered(self) -> bool:
+        """Return whether a flush would send something small."""
+        return len(self._gathered) > 0
+
     def is_lagging(self) -> bool:
         """Return whether the peer has more backlog than its share."""
         return self._size > _SHARE_BYTES

@@ -171,7 +171,7 @@ class Replica:
         if not submitter.is_dirty:
             submitter.is_dirty = True
             if not self._dirty and not self._telling:
-                self._loop.call_soon(self._flush_dirty)
+                self._loop.call_soon(self.flush_dirty)
             self._dirty.append(submitter)
 
     def outstanding(self) -> int:
@@ -319,7 +319,7 @@ class Replica:
             batch.seconds += self._clock() - begun
             self._loop.call_soon(self._apply_slice)
             self._telling = False
-            self._flush_dirty()
+            self.flush_dirty()
             return
         self._applying = None
         self.applied = batch.index
@@ -341,7 +341,7 @@ class Replica:
     def _finish(self) -> None:
         """End the work on a batch, and begin that on the next, if the log has said something."""
         self._telling = False
-        self._flush_dirty()
+        self.flush_dirty()
         if self._told:
             self._loop.call_soon(self._take_next)
         else:
@@ -388,7 +388,8 @@ class Replica:
             if submitter is not None:
                 submitter.abort()
 
-    def _flush_dirty(self) -> None:
+    def flush_dirty(self) -> None:
+        """Flush the submitters that are to be flushed soon."""
         dirty, self._dirty = self._dirty, []
         for submitter in dirty:
             submitter.is_dirty = False

@@ -54,6 +54,37 @@ def test_a_write_that_is_declined_behind_another_does_not_show_an_older_zxid() -
     run(scenario)
 
 
+def test_replies_of_one_pass_go_out_together() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        first, second = await harness.client(), await harness.client()
+        request = encoded(1, rq.exists("/"))
+        for client in (first, second):
+            client.receive(request, is_alone=False)
+        assert not numbers(first)
+        await turn()
+        assert numbers(first) == numbers(second) == [1]
+        # Who has asked last is answered at once.
+        harness.service.last_reader = second.handler
+        second.connection.data_received(request)
+        assert numbers(second) == [1]
+
+    run(scenario)
+
+
+def test_no_reply_waits_for_a_long_read_of_another() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        first, second = await harness.client(), await harness.client()
+        first.receive(encoded(1, rq.exists("/")), is_alone=False)
+        many = b"".join(encoded(xid, rq.exists("/" + "x" * 50)) for xid in range(1, 101))
+        second.receive(many, is_alone=False)
+        assert numbers(first) == [1]
+        assert len(numbers(second)) == 100
+
+    run(scenario)
+
+
 def test_a_read_between_two_writes_sees_the_first_and_not_the_second() -> None:
     async def scenario() -> None:
         harness = Harness()
