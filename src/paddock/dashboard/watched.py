@@ -288,9 +288,11 @@ class Watched:
     def give_up(self, watch: _Watch, now: float) -> None:
         """Remove a watch that brings too much."""
         key = watch.path, watch.is_recursive
-        if self._watches.get(key) is watch and key not in self._busy:
+        if self._watches.get(key) is watch and self._client is not None:
             logger.debug("too much happens at %s for a watch", watch.path)
             self._busy[key] = now + _CALM_SECONDS
+            # At once: the answers to what is set instead come behind the events of this one.
+            self._client.forget_watcher(self._watches.pop(key))
             self._work.wakes.set()
 
     def _wanted(self, now: float) -> set[_Key]:
