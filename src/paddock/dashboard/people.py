@@ -52,7 +52,7 @@ ANSWER_SECONDS: Final = 30.0
 CREDENTIALS_MAX: Final = 8
 SASL: Final = "sasl"
 _RETRY_SECONDS: Final = 1.0
-_REFUSED_SECONDS: Final = 10.0
+_REFUSED_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 1.0
 
 _LOST: Final = "The connection was lost; looking for a server."
