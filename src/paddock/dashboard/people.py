@@ -219,7 +219,9 @@ class Connection:
             # Those of the command line.
             logger.warning("%s: %s", service.hosts, text)
         self._tell(False, text)
-        if not (is_missing or isinstance(self._sasl, KerberosCredentials)):
+        # Another ticket may be accepted the next time, but not what was entered beside it.
+        has_ticket = isinstance(self._sasl, KerberosCredentials) and refused.operation != "add_auth"
+        if not (is_missing or has_ticket):
             self._refused = refused
 
     async def _live(self, client: Client) -> None:

@@ -138,6 +138,9 @@ def test_by_kerberos_it_goes_on_once_there_is_a_ticket(monkeypatch: pytest.Monke
             await asyncio.to_thread(kdc.renew, tickets, "alice")
             await until(lambda: stage.dashboard.people.base.is_connected)
             assert await names_of(browser) == [f"sasl:alice@{REALM}"]
+            # What a person enters beside it is refused for good.
+            wrong = await browser.post("/api/identity", {"scheme": "nosuch", "credentials": "x"})
+            assert wrong.status == 403
 
     with skipped_where_missing(), Kdc() as kdc, KerberosPaddock(kdc) as server:
         tickets = kdc.folder / "later"
