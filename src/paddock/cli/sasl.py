@@ -114,7 +114,7 @@ def sasl_options(prefix: str = "") -> Callable[[Callable[..., T]], Callable[...,
 
 def _options(prefix: str) -> list[Callable[[Callable[..., T]], Callable[..., T]]]:
     def option(
-        name: str, metavar: str, says: str, type: click.ParamType | None = None
+        name: str, metavar: str, says: str, type: click.ParamType[Any] | None = None
     ) -> Callable[[Callable[..., T]], Callable[..., T]]:
         # A server has a setting for its own keytab, whose variable is another one's here.
         has_variable = not prefix and name != "kerberos-keytab"

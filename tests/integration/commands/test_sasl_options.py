@@ -126,7 +126,7 @@ def test_the_scheme_is_no_way_around_the_options(hosts: str) -> None:
 def test_a_command_that_opens_no_session_asks_for_no_password(hosts: str, tmp_path: Path) -> None:
     assert "standalone" in success_here("status", "--server", hosts, "--sasl-user", "alice")
     # Of a moment of the past nobody is asked.
-    past = ["--at", "1h", "--data", tmp_path, "--sasl-user", "alice"]
+    past = ["--at", "1h", "--data", str(tmp_path), "--sasl-user", "alice"]
     assert "password" not in refusal_here("get", "/", *past, status=1)
 
 
@@ -180,7 +180,7 @@ def test_kerberos_by_tickets_and_by_a_keytab(monkeypatch: pytest.MonkeyPatch) ->
         # Without a ticket, by a file of ours and by one that the library has been told of.
         monkeypatch.setenv("KRB5CCNAME", f"FILE:{kdc.folder}/none")
         keytab = kdc.keytab("bob")
-        by_file = ["--kerberos-keytab", keytab, "--kerberos-user", "bob"]
+        by_file = ["--kerberos-keytab", str(keytab), "--kerberos-user", "bob"]
         assert "sasl: bob@" in success_here("shell", "-server", server.hosts, *by_file, "whoami")
         monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{keytab}")
         assert success_here("ls", *options) == "hers\nzookeeper\n"
