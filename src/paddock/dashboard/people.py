@@ -218,7 +218,7 @@ class Connection:
         if self.credentials == service.credentials and text != self.text:
             # Those of the command line.
             logger.warning("%s: %s", service.hosts, text)
-        self._tell(False, text)
+        self._tell(False, text, is_refused=True)
         # Another ticket may be accepted the next time, but not what was entered beside it.
         has_ticket = isinstance(self._sasl, KerberosCredentials) and refused.operation != "add_auth"
         if not (is_missing or has_ticket):
@@ -248,10 +248,10 @@ class Connection:
                 else:
                     self._tell(False, _LOST)
 
-    def _tell(self, is_connected: bool, text: str) -> None:
+    def _tell(self, is_connected: bool, text: str, *, is_refused: bool = False) -> None:
         if (self.is_connected, self.text) != (is_connected, text):
             self.is_connected, self.text = is_connected, text
-            self.watched.tell_state(is_connected, text)
+            self.watched.tell_state(is_connected, text, is_refused=is_refused)
 
 
 class People:

@@ -53,11 +53,13 @@ def test_a_person_logs_in_where_nobody_else_is_served(tmp_path: Path) -> None:
             assert refused.status == 503
             assert refused.json()["error"] == "The service serves only those who have logged in."
 
+            async with browser.live("/") as events:
+                await awaited(events, "state", connected=False, refused=True)
             answer = await browser.post("/api/identity", login(ALICE))
             assert "sasl:alice" in answer.json()["names"]
             assert (await browser.get("/api/node", path="/hers")).json()["data"] is not None
             async with browser.live("/") as events:
-                await awaited(events, "state", connected=True)
+                await awaited(events, "state", connected=True, refused=False)
             assert await names_of(other) == []
             # A connection has one user of SASL: the last one that was entered.
             answer = await browser.post("/api/identity", login(BOB))
