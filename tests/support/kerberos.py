@@ -149,16 +149,17 @@ class Kdc(Server):
         return {"java.security.krb5.conf": str(self.configuration)}
 
     def add(self, *principals: str, lifetime: str = "10 hours") -> None:
-        """Add users or services, each with keys that are random."""
+        """Add users or services that are new, each with keys that are random."""
         options = f'-randkey -maxlife "{lifetime}"'
-        self._administer(*(f"addprinc {options} {principal}" for principal in principals))
+        new = [one for one in principals if one not in self._known]
+        self._administer(*(f"addprinc {options} {principal}" for principal in new))
         self._known.update(principals)
 
     def keytab(self, *principals: str) -> Path:
         """Return a file with the keys of principals, which are added where they are new."""
         file = self._keytab_of(principals)
         if not file.exists():
-            self.add(*(one for one in principals if one not in self._known))
+            self.add(*principals)
             self.export(*principals)
         return file
 

@@ -42,7 +42,7 @@ _INTERRUPTED_CELERY: Final = {0, 1}
 # Brings a terminal back to where its last command left it, and notes where this one leaves it.
 _SCRIPT: Final = """\
 . {state}/variables; cd "$(cat {state}/folder)"; set -o pipefail
-trap 'pwd > {state}/folder; export -p > {state}/variables' EXIT
+trap 'pwd > {state}/new && mv {state}/new {state}/folder; export -p > {state}/variables' EXIT
 (exit {status})
 {command}
 """

@@ -149,7 +149,7 @@ def given_acl(entry: str, has_identity: bool) -> ACL:
         "world": (id != "anyone", "world is for anyone alone: world:anyone"),
         "ip": (parse_network(id) is None, f"{id!r} is no IP address and no network"),
         "digest": (":" not in id, "digest needs user:password, or user:hash"),
-        "auth": (not has_identity, "auth stands for who asks, and needs --auth"),
+        "auth": (not has_identity, "auth stands for who asks, and needs --auth or SASL"),
     }.get(scheme, (False, ""))
     if is_wrong or not acl.permissions:
         reason = reason if is_wrong else "it has no permissions, which are of c, d, r, w, a"

@@ -18,7 +18,6 @@ import functools
 import logging
 import os
 import ssl
-import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -33,6 +32,7 @@ from click.shell_completion import CompletionItem
 from paddock.api import connect
 from paddock.cli.arguments import PATH, NumberRange
 from paddock.cli.output import CannotBeDone, line_about, one_line
+from paddock.cli.sasl import Sasl, SaslOptions, given_sasl, sasl_options
 from paddock.client.client import Client
 from paddock.client.requests.arguments import checked_path
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
@@ -72,6 +72,7 @@ class ServiceOptions:
     # Scheme and credentials, in the order in which they were given.
     identities: tuple[tuple[str, str], ...] = ()
     tls: ssl.SSLContext | None = None
+    sasl: Sasl | None = None
     # What the servers take at once; None stands for what they do by default.
     max_request_bytes: int | None = None
     # Where the service of a moment of the past is found, instead; None for the one of today.
@@ -86,7 +87,7 @@ class ServiceOptions:
     @property
     def has_identity(self) -> bool:
         """Whether a server can know who asks: a certificate may say so as well."""
-        return bool(self.identities) or self.tls is not None
+        return bool(self.identities) or self.sasl is not None or self.tls is not None
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Run `work` with a client on a new event loop; a failure is one line."""
@@ -116,6 +117,7 @@ class ServiceOptions:
                         self.hosts,
                         session_timeout=self.session_timeout,
                         tls=self.tls,
+                        sasl=self.sasl,
                         max_request_bytes=self.max_request_bytes or REQUEST_BYTES_MAX,
                     )
                 )
@@ -178,46 +180,17 @@ def tell_states(client: Client) -> None:
     client.add_listener(tell)
 
 
-@asynccontextmanager
-async def until_stdout_closes() -> AsyncIterator[None]:
-    """Raise BrokenPipeError in this scope when stdout is a pipe and its reader has gone.
-
-    For commands that may print nothing for hours.
-    """
-    try:
-        number = sys.stdout.fileno()
-        is_pipe = stat.S_ISFIFO(os.fstat(number).st_mode)
-    except (OSError, ValueError):
-        is_pipe = False
-    if not is_pipe:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-    has_left = False
-
-    def leave() -> None:
-        nonlocal has_left
-        has_left = True
-        loop.remove_reader(number)
-        task.cancel()
-
-    # Nothing can be read from our end of a pipe, so this is called for an error, and there is one.
-    loop.add_reader(number, leave)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if has_left and task.uncancel() == 0:
-            raise BrokenPipeError from None
-        raise
-    finally:
-        loop.remove_reader(number)
-
-
 def service_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options of the service; the command receives them as `service`."""
+    return _with_service(command, opens_session=True)
 
+
+def server_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the same options to a command that opens no session, so that it asks for no password."""
+    return _with_service(command, opens_session=False)
+
+
+def _with_service(command: Callable[..., T], *, opens_session: bool) -> Callable[..., T]:
     @click.option(
         "--server",
         metavar="HOSTS",
@@ -245,6 +218,7 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
         show_envvar=True,
         help="Who asks, such as digest:user:password; may be given several times.",
     )
+    @sasl_options()
     @click.option("--tls", is_flag=True, help="Secure the connection, with the system's CAs.")
     @click.option("--tls-ca", metavar="FILE", type=PATH, help="Secure it, with these CAs (PEM).")
     @click.option("--tls-cert", metavar="FILE", type=PATH, help="Our own certificate (PEM).")
@@ -255,6 +229,7 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
         server: str,
         timeout: float,
         auth: tuple[str, ...],
+        sasl: SaslOptions,
         tls: bool,
         tls_ca: Path | None,
         tls_cert: Path | None,
@@ -263,11 +238,12 @@ def service_options(command: Callable[..., T]) -> Callable[..., T]:
     ) -> T:
         check_hosts(server, given_by("server", "--server", "PADDOCK_SERVER"))
         says_who = given_by("auth", "--auth", "PADDOCK_AUTH")
+        identities = tuple(identity_of(one, says_who) for one in auth)
+        context = tls_of(tls, tls_ca, tls_cert, tls_key)
+        # A moment of the past is read from files.
+        proves = opens_session and others.get("past") is None
         others["service"] = ServiceOptions(
-            server,
-            timeout,
-            tuple(identity_of(one, says_who) for one in auth),
-            tls_of(tls, tls_ca, tls_cert, tls_key),
+            server, timeout, identities, context, sasl.credentials(server) if proves else None
         )
         return command(*arguments, **others)
 
@@ -321,6 +297,9 @@ def identity_of(given: str, option: str) -> tuple[str, str]:
         raise click.BadParameter(
             f"{given!r} is not SCHEME:CREDENTIALS, such as digest:user:password", param_hint=option
         )
+    if scheme == "sasl":
+        # No server takes it so, and the password would be seen.
+        raise click.BadParameter("SASL has options of its own: --sasl-user", param_hint=option)
     return scheme, credentials
 
 
@@ -373,6 +352,7 @@ class NodePath(click.types.StringParamType):
                 tls=tls_of(
                     bool(given("tls")), given("tls_ca"), given("tls_cert"), given("tls_key")
                 ),
+                sasl=given_sasl(ctx).credentials("", asks=False),
             )
             found = asyncio.run(_matching_paths(service, incomplete or "/"))
             return [CompletionItem(path) for path in found]

@@ -182,8 +182,7 @@ class Dashboard:
         service = self._options.service
         # A page asks once, perhaps before the first connection is there.
         await connection.wait_first(_FIRST_SECONDS)
-        if connection.is_connected:
-            await connection.names()
+        names = await connection.latest_names()
         return {
             "service": service.hosts,
             "servers": service.servers,
@@ -192,7 +191,7 @@ class Dashboard:
             "version": next((one.version for one in self._figures.servers if one.version), None),
             "allow_writes": self._options.allow_writes,
             "history": await self._reach(connection),
-            "identity": connection.known_names.fields(),
+            "identity": names.fields(),
             "lacking": self._lacking(),
         }
 
@@ -365,7 +364,8 @@ class Dashboard:
             connection = await self.people.introduce(visitor, *given)
         # They were told with other credentials. The page opens new ones.
         self._end_streams(visitor)
-        return (await connection.names()).fields()
+        names = connection.names() if fields else connection.latest_names()
+        return (await names).fields()
 
     def _leave(self, visitor: Visitor) -> None:
         """Forget a visitor whose cookie is over."""

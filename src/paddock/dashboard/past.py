@@ -6,8 +6,10 @@
   was not asked for longest is ended for a new one, and so is one that nobody asks any more.
 * Whoever reads the files could read everything. So a person reads a state with his own credentials,
   and of changes gets those nodes that the ACL of that time lets him read.
-* What is lost with this: who is known by another way than a digest, an address or as superuser sees
-  less of the past than of the present.
+* What is lost with this: who is known by another way than a digest, an address or as superuser,
+  such as a user of SASL, sees less of a state of the past than of the present.
+* An admin server that refuses our credentials is not asked again with them: it counts wrong ones,
+  and would hear nobody from this address after a few. Others take another `--admin-auth`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http.client import responses
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
@@ -44,6 +47,7 @@ _COMMANDS_MAX: Final = 2
 _OUTPUT_BYTES_MAX: Final = 32 << 20
 _LINE_BYTES_MAX: Final = 8 << 20
 _REACH_SECONDS: Final = 300.0
+_WRONG_CREDENTIALS: Final = (401, 403)
 _SESSION_SECONDS: Final = 60.0
 
 NO_HISTORY: Final = (
@@ -85,6 +89,10 @@ class _State:
     scope: AsyncExitStack = field(default_factory=AsyncExitStack)
 
 
+class _CredentialsRefusedError(Exception):
+    """The admin server does not take `--admin-auth`."""
+
+
 class Past:
     """The history of one service."""
 
@@ -96,6 +104,8 @@ class Past:
         self._reach_until = 0.0
         self._reading_reach = asyncio.Lock()
         self._commands = asyncio.Semaphore(_COMMANDS_MAX)
+        # Why the admin server is not asked any more.
+        self._refused = ""
 
     @property
     def place(self) -> Place:
@@ -245,6 +255,8 @@ class Past:
         place = self._place
         if not place.has_changes:
             raise RefusedError(409, NO_HISTORY)
+        if self._refused:
+            raise RefusedError(409, self._refused)
         if self._commands.locked():
             raise RefusedError(429, "Others ask for the past already; try again.")
         async with self._commands:
@@ -258,6 +270,9 @@ class Past:
                     )
             except TimeoutError:
                 raise RefusedError(503, "It takes too long: ask for less.") from None
+            except _CredentialsRefusedError as refusal:
+                self._refused = f"{refusal} Start the dashboard with another --admin-auth."
+                raise RefusedError(409, self._refused) from None
 
 
 def moment_of(text: str) -> Moment:
@@ -320,7 +335,7 @@ async def _run(place: Place, arguments: tuple[str, ...], lines_max: int) -> tupl
 
 
 def _asked(place: Place, arguments: list[str], lines_max: int) -> tuple[str, bool]:
-    """Have the admin server run a command."""
+    """Have the admin server run a command. Raises RefusedError or _CredentialsRefusedError."""
     query = urlencode({"arguments": json.dumps(arguments)})
     # The address was checked when the command was given: it is http or https.
     request = Request(f"{str(place.admin).rstrip('/')}/commands/past?{query}")
@@ -332,12 +347,23 @@ def _asked(place: Place, arguments: list[str], lines_max: int) -> tuple[str, boo
             lines = answer.read(_OUTPUT_BYTES_MAX).decode("utf-8", "replace").splitlines(True)
             error = unquote(answer.headers["error"] or "")
     except HTTPError as refusal:
-        raise RefusedError(409, f"The admin server refuses: {refusal.reason}.") from None
+        sentence = f"The admin server refuses: {_reason(refusal)}."
+        if refusal.code in _WRONG_CREDENTIALS:
+            raise _CredentialsRefusedError(sentence) from None
+        raise RefusedError(409, sentence) from None
     except (OSError, ValueError) as failure:
         raise RefusedError(503, f"The admin server does not answer: {failure}.") from None
     if not lines and error:
         raise RefusedError(409, f"{error.removeprefix('paddock: ')}.")
     return "".join(lines[:lines_max]), len(lines) <= lines_max
+
+
+def _reason(refusal: HTTPError) -> str:
+    """Return why the admin server refuses: its words, or what the status means."""
+    try:
+        return str(json.loads(refusal.read(_LINE_BYTES_MAX))["error"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{refusal.code} {refusal.reason or responses.get(refusal.code, '')}".rstrip()
 
 
 async def _killed(process: asyncio.subprocess.Process) -> None:

@@ -5,8 +5,12 @@
 * All persons with the same credentials share one session (`Connection`). It is opened for the first
   of them and closed after the last; that of the command line stays. So the service has one session
   for the dashboard, however many browsers look.
+* A connection authenticates by SASL once. So a user of SASL who is entered takes the place of the
+  one before, also of the one of the command line; other credentials add up.
 * A session that is over is begun anew; a service that is away is looked for until it is back. Who
   asks meanwhile gets 503 at once.
+* Credentials that the service has refused are not tried again. Only a ticket of Kerberos may be
+  another one the next time, and who has no credentials may be served one day.
 """
 
 from __future__ import annotations
@@ -21,8 +25,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from paddock.api import connect
 from paddock.client.client import Client
+from paddock.client.session.handshake import SaslCredentials
 from paddock.client.session.hosts import parse_hosts
-from paddock.client.states import SessionState
+from paddock.client.session.kerberos import KerberosCredentials
 from paddock.dashboard.access import RefusedError, Visitor
 from paddock.dashboard.watched import Watched
 from paddock.errors import (
@@ -30,23 +35,29 @@ from paddock.errors import (
     ConnectionLostError,
     InvalidArgumentError,
     PaddockError,
+    SessionClosedRequireSaslError,
     UnimplementedError,
 )
 
 logger: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# Scheme and credentials, in the order in which they were given.
+# Scheme and credentials, in the order in which they were given. Those of `SASL` are sent in another
+# way than the others, and have a user and a password.
 Credentials: TypeAlias = tuple[tuple[str, bytes], ...]
 
 CONNECTIONS_MAX: Final = 20
 ANSWER_SECONDS: Final = 30.0
 """How many sets of credentials there may be at once, and how long the service may take."""
 CREDENTIALS_MAX: Final = 8
+SASL: Final = "sasl"
 _RETRY_SECONDS: Final = 1.0
+_REFUSED_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 1.0
 
 _LOST: Final = "The connection was lost; looking for a server."
+_REFUSED: Final = "The service refuses these credentials."
+_REQUIRED: Final = "The service serves only those who have logged in."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class Service:
     tls: ssl.SSLContext | None = None
     # Of everybody who looks, at the beginning.
     credentials: Credentials = ()
+    sasl: SaslCredentials | KerberosCredentials | None = None
 
     @property
     def servers(self) -> list[str]:
@@ -88,6 +100,9 @@ class Connection:
     def __init__(self, service: Service, credentials: Credentials) -> None:
         self._service = service
         self.credentials: Final = credentials
+        self._sasl = next(
+            (_user_of(secret) for scheme, secret in credentials if scheme == SASL), service.sasl
+        )
         self._client: Client | None = None
         # Whether it is connected, or why not.
         self.is_connected = False
@@ -116,12 +131,15 @@ class Connection:
         await self.watched.close()
 
     async def wait_first(self, seconds: float) -> None:
-        """Wait for its first connection; raise RefusedError if the credentials are refused."""
+        """Wait for its first connection, or for the first attempt to fail."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._first.wait()
+
+    def check(self) -> None:
+        """Raise RefusedError if the credentials are refused."""
         if self._refused is not None:
-            raise RefusedError(403, "The service refuses these credentials.")
+            raise RefusedError(403, self.text)
 
     @property
     def client(self) -> Client:
@@ -157,38 +175,61 @@ class Connection:
         )
         return self.known_names
 
+    async def latest_names(self) -> Names:
+        """Return who the service takes us for, or while it is away, whom it took us for."""
+        return await self.names() if self.is_connected else self.known_names
+
     async def _keep(self) -> None:
         while self._refused is None:
             client = connect(
                 self._service.hosts,
                 session_timeout=self._service.session_timeout,
                 tls=self._service.tls,
+                sasl=self._sasl,
                 # A server that can only be read from is better than none.
                 read_only=True,
             )
+            pause = _RETRY_SECONDS
             try:
                 await self._live(client)
             except AuthenticationError as refused:
-                self._refused = refused
-                self._tell(False, "The service refuses these credentials.")
-                self._first.set()
+                self._take_refusal(refused)
+                pause = _REFUSED_SECONDS
             except (PaddockError, RefusedError) as error:
                 logger.debug("no session: %s", error)
                 self._tell(False, f"No server answers at {self._service.hosts}; looking on.")
-                self._first.set()
-                await asyncio.sleep(_RETRY_SECONDS)
             finally:
+                self._first.set()
                 self._client = None
                 # A service that is away would be looked for; its session ends without us.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSE_SECONDS):
                         await client.close()
+            if self._refused is None:
+                await asyncio.sleep(pause)
+
+    def _take_refusal(self, refused: AuthenticationError) -> None:
+        """Say that the service refuses us, and note whether that is for good."""
+        service = self._service
+        is_missing = isinstance(refused, SessionClosedRequireSaslError)
+        text = _REQUIRED if is_missing else _REFUSED
+        if self._sasl is not None:
+            text = f"{_REFUSED} {refused.reason}."
+        if self.credentials == service.credentials and text != self.text:
+            # Those of the command line.
+            logger.warning("%s: %s", service.hosts, text)
+        self._tell(False, text, is_refused=True)
+        # Another ticket may be accepted the next time, but not what was entered beside it.
+        has_ticket = isinstance(self._sasl, KerberosCredentials) and refused.operation != "add_auth"
+        if not (is_missing or has_ticket):
+            self._refused = refused
 
     async def _live(self, client: Client) -> None:
         """Use a session until it is over."""
         await client.start()
         for scheme, credentials in self.credentials:
-            await client.add_auth(scheme, credentials)
+            if scheme != SASL:
+                await client.add_auth(scheme, credentials)
         self._client = client
         self.is_paddock = client.is_exact
         await self.names()
@@ -196,9 +237,8 @@ class Connection:
             scope.push_async_callback(self.watched.leave)
             async for state in client.states():
                 if state.is_final:
-                    # AUTH_FAILED, after a reconnect.
-                    if state is SessionState.AUTH_FAILED:
-                        raise AuthenticationError("connect")
+                    # After AUTH_FAILED, by a reconnect, this raises why.
+                    await client.exists("/")
                     raise ConnectionLostError("connect", None, "the session has expired")
                 if state.is_connected:
                     # Events may have been lost, so all that is shown is read anew.
@@ -208,10 +248,10 @@ class Connection:
                 else:
                     self._tell(False, _LOST)
 
-    def _tell(self, is_connected: bool, text: str) -> None:
+    def _tell(self, is_connected: bool, text: str, *, is_refused: bool = False) -> None:
         if (self.is_connected, self.text) != (is_connected, text):
             self.is_connected, self.text = is_connected, text
-            self.watched.tell_state(is_connected, text)
+            self.watched.tell_state(is_connected, text, is_refused=is_refused)
 
 
 class People:
@@ -243,6 +283,8 @@ class People:
     async def introduce(self, visitor: Visitor, scheme: str, credentials: bytes) -> Connection:
         """Let a visitor have more credentials. Raises RefusedError if they are not taken."""
         whole = self.of(visitor).credentials
+        if scheme == SASL:
+            whole = tuple(one for one in whole if one[0] != SASL)
         if (scheme, credentials) not in whole:
             whole = (*whole, (scheme, credentials))
         if len(whole) > CREDENTIALS_MAX:
@@ -267,6 +309,7 @@ class People:
         connection.persons += 1
         try:
             await connection.wait_first(self._service.session_timeout)
+            connection.check()
         except BaseException:
             self._drop(connection)
             raise
@@ -291,6 +334,15 @@ def credentials_of(scheme: object, credentials: object) -> tuple[str, bytes]:
     """Check what a person has entered. Raises InvalidArgumentError."""
     if not isinstance(scheme, str) or not scheme.isascii() or not scheme.isalnum():
         raise InvalidArgumentError("scheme: expected a name, such as digest")
-    if not isinstance(credentials, str) or (scheme == "digest" and ":" not in credentials):
+    if not isinstance(credentials, str) or (scheme in ("digest", SASL) and ":" not in credentials):
         raise InvalidArgumentError("credentials: expected a text, such as user:password")
-    return scheme, credentials.encode("utf-8", "surrogatepass")
+    given = credentials.encode("utf-8", "surrogatepass")
+    if scheme == SASL:
+        # Raises it, too.
+        _user_of(given)
+    return scheme, given
+
+
+def _user_of(credentials: bytes) -> SaslCredentials:
+    user, _, password = credentials.decode("utf-8", "surrogatepass").partition(":")
+    return SaslCredentials(user, password)

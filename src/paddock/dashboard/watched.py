@@ -223,9 +223,9 @@ class Watched:
         for stream in self._streams:
             stream.tell(name, fields)
 
-    def tell_state(self, is_connected: bool, text: str) -> None:
+    def tell_state(self, is_connected: bool, text: str, *, is_refused: bool = False) -> None:
         """Tell all pages, also later ones, how the connection is."""
-        self._told_state = {"connected": is_connected, "text": text}
+        self._told_state = {"connected": is_connected, "refused": is_refused, "text": text}
         self.tell("state", self._told_state)
 
     def use(self, client: Client) -> None:

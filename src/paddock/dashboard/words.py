@@ -16,6 +16,7 @@ import ssl
 import time
 from base64 import b64encode
 from dataclasses import dataclass
+from http.client import responses
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
@@ -57,7 +58,9 @@ class AdminServer:
             found = await asyncio.get_running_loop().run_in_executor(None, _fetched, request)
         except HTTPError as refusal:
             self._again_at = time.monotonic() + _REFUSED_S
-            self.problem = f"The admin server refuses: {refusal.code} {refusal.reason}."
+            # The phrase may be left out.
+            reason = refusal.reason or responses.get(refusal.code, "")
+            self.problem = f"The admin server refuses: {refusal.code} {reason}."
             return None
         except (OSError, ValueError):
             self.problem = "The admin server does not answer."

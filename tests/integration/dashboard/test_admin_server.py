@@ -10,6 +10,7 @@ from paddock import connect
 from paddock.dashboard.figures import PERCENTILES
 from paddock.dashboard.past import Place
 from paddock.protocol.acl import digest_id
+from paddock.server.admin.rate_limits import WRONG_MAX
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
 from tests.support.asgi import awaited
@@ -88,9 +89,37 @@ def test_a_wrong_password_is_said_and_not_tried_again_and_again(tmp_path: Path) 
                 for name in ("about", "sessions")
             ]
             for lacking in answers:
-                assert "The admin server refuses: 401 " in lacking[0]["why"]
+                assert "The admin server refuses: 401 Unauthorized." in lacking[0]["why"]
             assert server._server is not None
             guesses = server._server.admin_limits.guesses._wrong
             assert [len(times) for times in guesses.values()] == [1]
+
+    asyncio.run(main())
+
+
+def test_the_past_is_not_asked_for_again_with_credentials_that_were_refused(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with EmbeddedServer(tmp_path / "data", config(tmp_path)) as server:
+            named = place(server, admin_password="monitor:secret", admin_auth="digest:super:wrong")
+            async with dashboard(server.hosts, place=named) as stage:
+                browser = await stage.browser()
+                # More often than the server would hear it.
+                for _ in range(WRONG_MAX + 2):
+                    answer = await browser.get("/api/history", path="/")
+                    assert answer.status == 409
+                    assert answer.json()["error"] == (
+                        "The admin server refuses: Not authorized: it takes the superuser."
+                        " Start the dashboard with another --admin-auth."
+                    )
+                assert server._server is not None
+                guesses = server._server.admin_limits.guesses._wrong
+                assert [len(times) for times in guesses.values()] == [1]
+                # So the rest of the page goes on.
+                async with browser.live("/") as events:
+                    await awaited(events, "overview")
+                    overview = await awaited(events, "overview")
+                assert overview["servers"][0]["sessions"] == 1
 
     asyncio.run(main())

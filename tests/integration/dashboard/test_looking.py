@@ -208,6 +208,7 @@ def test_all_browsers_see_a_change_by_one_session() -> None:
                 async with browser.live("/", "/app") as events:
                     assert await awaited(events, "state") == {
                         "connected": True,
+                        "refused": False,
                         "text": "Connected.",
                     }
                     await until(

@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber
+from paddock.cli.closed_stdout import until_stdout_closes
 from paddock.cli.output import (
     CannotBeDone,
     data_fields,
@@ -27,7 +28,6 @@ from paddock.cli.service import (
     ServiceOptions,
     service_options,
     tell_states,
-    until_stdout_closes,
 )
 from paddock.client.client import Client
 from paddock.client.operations.feeds import FeedChange

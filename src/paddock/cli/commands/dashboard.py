@@ -131,7 +131,8 @@ def dashboard(
     """Show a service in a browser: servers, nodes, locks, sessions, and what changes.
 
     It prints a link that works once, and the next one when it was used. What a page shows and does
-    is what the service allows to the credentials that are entered there, beside those of --auth.
+    is what the service allows to the credentials that are entered there, beside those of --auth,
+    --sasl-user or --kerberos.
     """
     if https_key is not None and https_cert is None:
         raise click.BadParameter("needs --https-cert as well", param_hint="--https-key")
@@ -177,7 +178,9 @@ async def _serve(service: ServiceOptions, page: Page, options: dict[str, Any]) -
             )
         )
         identities = ((scheme, os.fsencode(rest)) for scheme, rest in service.identities)
-        shown = Service(service.hosts, service.session_timeout, service.tls, tuple(identities))
+        shown = Service(
+            service.hosts, service.session_timeout, service.tls, tuple(identities), service.sasl
+        )
         made = Dashboard(
             Options(shown, **options),
             lambda leave: Door(

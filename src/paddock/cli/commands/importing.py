@@ -11,6 +11,7 @@ import click
 
 from paddock.cli.arguments import PATH, WholeNumber
 from paddock.cli.output import CannotBeDone, counted, one_line, progress
+from paddock.cli.sasl import SaslOptions, sasl_options
 from paddock.cli.service import (
     NODE_PATH,
     ServiceOptions,
@@ -58,6 +59,7 @@ _SIGNS: Final = {
 @click.option(
     "--from-auth", metavar="SCHEME:CREDENTIALS", multiple=True, help="Who asks the other service."
 )
+@sasl_options("from-")
 @click.option("--from-tls", is_flag=True, help="Secure the connection to it.")
 @click.option("--from-tls-ca", metavar="FILE", type=PATH, help="Secure it, with these CAs.")
 @click.option("--from-tls-cert", metavar="FILE", type=PATH, help="Our certificate there.")
@@ -76,6 +78,7 @@ def import_(
     max_request_bytes: int | None,
     from_: str | None,
     from_auth: tuple[str, ...],
+    from_sasl: SaslOptions,
     from_tls: bool,
     from_tls_ca: Path | None,
     from_tls_cert: Path | None,
@@ -97,7 +100,8 @@ def import_(
     existing = Existing.OVERWRITE if overwrite else Existing.KEEP if keep else Existing.REFUSE
     job = _Job(service, root, existing, delete, dry_run, diff, as_json)
     if from_ is None:
-        if from_auth or from_tls or from_tls_ca or from_tls_cert or from_tls_key:
+        has_sasl = from_sasl != SaslOptions()
+        if from_auth or has_sasl or from_tls or from_tls_ca or from_tls_cert or from_tls_key:
             raise click.UsageError("--from-... needs --from, which says which service is meant")
         return job.import_file(Path(source))
     check_hosts(from_, "--from")
@@ -106,6 +110,7 @@ def import_(
         service.session_timeout,
         tuple(identity_of(one, "--from-auth") for one in from_auth),
         tls_of(from_tls, from_tls_ca, from_tls_cert, from_tls_key, "--from-tls"),
+        from_sasl.credentials(from_),
     )
     return job.import_tree(other, NODE_PATH.convert(source, None, None))
 
@@ -158,7 +163,8 @@ class _Job:
         return run(importing)
 
     async def _import(self, client: Client, nodes: _Nodes, total: int | None) -> int:
-        rights = await rights_of(client, self.service.identities)
+        service = self.service
+        rights = await rights_of(client, service.identities, has_sasl=service.sasl is not None)
         try:
             return await self._carry_out(client, rights, nodes, total)
         except asyncio.CancelledError:

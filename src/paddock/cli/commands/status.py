@@ -16,7 +16,7 @@ import click
 
 from paddock.cli.arguments import NumberRange, default_option
 from paddock.cli.output import duration_text, print_json, size_text
-from paddock.cli.service import ServiceOptions, run, service_options
+from paddock.cli.service import ServiceOptions, run, server_options
 from paddock.client.session.hosts import Host, parse_hosts
 from paddock.monitor import Figures, look
 
@@ -54,7 +54,7 @@ _HISTORY: Final = 60
     "--interval", "SECONDS", NumberRange(min=0.1, max=3600), 1.0, "How often it is renewed."
 )
 @click.option("--json", "as_json", is_flag=True, help="Once, as one JSON document.")
-@service_options
+@server_options
 def command(service: ServiceOptions, once: bool, interval: float, as_json: bool) -> int:
     """Show how servers are: mode, version, load, clients, nodes.
 

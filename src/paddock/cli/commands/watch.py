@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import click
 
 from paddock.cli.arguments import JSON_LINES, WholeNumber, recursive_option
+from paddock.cli.closed_stdout import until_stdout_closes
 from paddock.cli.output import data_fields, preview, print_json, stat_fields, time_text
 from paddock.cli.run_under.child_process import ChildProcess
 from paddock.cli.run_under.signals import Signals, Terminal, run_with_signals
@@ -26,7 +27,6 @@ from paddock.cli.service import (
     run,
     service_options,
     tell_states,
-    until_stdout_closes,
 )
 from paddock.client.client import Client
 from paddock.protocol.records import Stat

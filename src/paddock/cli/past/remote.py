@@ -16,6 +16,7 @@ import click
 
 from paddock.cli.arguments import check_output_file, output_file
 from paddock.cli.output import CannotBeDone
+from paddock.cli.sasl import SASL_PARAMETERS
 from paddock.history.moment import Moment
 
 _SECONDS: Final = 660.0
@@ -24,6 +25,7 @@ _PIECE_BYTES: Final = 64 << 10
 _OWN: Final = {
     *("admin", "admin_auth", "data", "log_dir", "server", "timeout", "auth"),
     *("tls", "tls_ca", "tls_cert", "tls_key", "overwrite", "file"),
+    *SASL_PARAMETERS,
 }
 
 

@@ -16,6 +16,7 @@ from paddock.server.config.properties import read_property_file
 from paddock.server.tls import pem_stores
 
 _SECURE: Final = "zookeeper.client.secure"
+_SASL: Final = "zookeeper.sasl.client"
 _MAX_BYTES: Final = "jute.maxbuffer"
 _SSL: Final = "zookeeper.ssl."
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -26,17 +27,16 @@ _TLS_KEYS: Final = (
     *("hostnameVerification", "protocol", "enabledProtocols", "ciphersuites", "crl"),
     *("clientAuth", "handshakeDetectionTimeoutMillis"),
 )
-_BOOLEANS: Final = {_SECURE, f"{_SSL}hostnameVerification", f"{_SSL}crl"}
-_NO_SASL: Final = "the shell has no SASL"
+_BOOLEANS: Final = {_SECURE, _SASL, f"{_SSL}hostnameVerification", f"{_SSL}crl"}
+_OWN_OPTIONS: Final = "SASL is not configured here: --sasl-user and --kerberos are for it"
 # What is asked for with other values than these cannot be had.
 _FIXED: Final = {
     "zookeeper.ssl.ocsp": ("false", "whether certificates were revoked is not asked online"),
     "zookeeper.disableAutoWatchReset": ("false", "watches are always set again"),
     "zookeeper.request.timeout": ("0", "requests have no timeout of their own"),
-    "zookeeper.sasl.client": ("false", _NO_SASL),
 }
 # With Java, TLS needs the class of connections that has it.
-_KNOWN: Final = {_SECURE, _MAX_BYTES, "zookeeper.clientCnxnSocket", *_FIXED}
+_KNOWN: Final = {_SECURE, _SASL, _MAX_BYTES, "zookeeper.clientCnxnSocket", *_FIXED}
 _KNOWN.update(_SSL + key for key in _TLS_KEYS)
 
 
@@ -51,7 +51,9 @@ def with_configuration(settings: Settings, file: Path) -> Settings:
             raise _cannot(file, key, f"{value!r} is neither true nor false")
         if key not in _KNOWN:
             is_sasl = key.startswith(("zookeeper.sasl.", "zookeeper.server."))
-            raise _cannot(file, key, _NO_SASL if is_sasl else "there is no such key")
+            raise _cannot(file, key, _OWN_OPTIONS if is_sasl else "there is no such key")
+    if found.get(_SASL, "").lower() == "true" and settings.sasl is None:
+        raise _cannot(file, _SASL, "it needs --sasl-user or --kerberos as well")
     tls = _tls(file, found) if found.get(_SECURE, "").lower() == "true" else None
     largest = settings.max_request_bytes
     if _MAX_BYTES in found:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.api import connect
+from paddock.cli.sasl import Sasl
 from paddock.client.client import Client
 from paddock.client.requests.encoder import REQUEST_BYTES_MAX
 from paddock.client.states import Event, EventType, SessionState
@@ -24,6 +25,7 @@ class Settings:
     session_timeout: float = 30.0
     read_only: bool = False
     tls: ssl.SSLContext | None = None
+    sasl: Sasl | None = None
     max_request_bytes: int = REQUEST_BYTES_MAX
 
 
@@ -117,6 +119,7 @@ class Connection:
             self._hosts,
             session_timeout=self._settings.session_timeout,
             tls=self._settings.tls,
+            sasl=self._settings.sasl,
             read_only=self._settings.read_only,
             default_watcher=self.watcher,
             max_request_bytes=self._settings.max_request_bytes,

@@ -1,7 +1,8 @@
 """`paddock shell`: its arguments, which are upstream's, and which shell it starts.
 
-Upstream's options have one hyphen, `-server`, and stand before the command; two do as well. What
-follows the first word that is no option is the command.
+Upstream's options have one hyphen, `-server`, and stand before the command; two do as well. Those
+of SASL, which zkCli has in a JAAS file, are ours. What follows the first word that is no option is
+the command.
 """
 
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import click
 
 from paddock.cli.arguments import PATH, WholeNumber
+from paddock.cli.sasl import SaslOptions, sasl_options
 from paddock.cli.service import DEFAULT_HOSTS, check_hosts, given_by, run
 
 
@@ -63,6 +65,7 @@ class _Upstream(click.Command):
     type=PATH,
     help="How to connect, as Java properties, such as zookeeper.client.secure=true.",
 )
+@sasl_options()
 @click.option("-waitforconnection", "--waitforconnection", is_flag=True, hidden=True)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def shell(
@@ -70,6 +73,7 @@ def shell(
     timeout_ms: int,
     read_only: bool,
     configuration: Path | None,
+    sasl: SaslOptions,
     waitforconnection: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -82,7 +86,9 @@ def shell(
     from paddock.cli.shell.connection import Settings
 
     check_hosts(hosts, given_by("hosts", "-server", "PADDOCK_SERVER"))
-    settings = Settings(session_timeout=timeout_ms / 1000, read_only=read_only)
+    settings = Settings(
+        session_timeout=timeout_ms / 1000, read_only=read_only, sasl=sasl.credentials(hosts)
+    )
     if configuration is not None:
         # Imported now: most shells are without one.
         from paddock.cli.shell.configuration import with_configuration

@@ -41,7 +41,9 @@ class Rights:
         )
 
 
-async def rights_of(client: Client, credentials: Iterable[tuple[str, str]]) -> Rights:
+async def rights_of(
+    client: Client, credentials: Iterable[tuple[str, str]], *, has_sasl: bool = False
+) -> Rights:
     """Find out who we are; the credentials are what we have said about it."""
     ours = {Identity("digest", digest_id(id)) for scheme, id in credentials if scheme == "digest"}
     try:
@@ -52,5 +54,6 @@ async def rights_of(client: Client, credentials: Iterable[tuple[str, str]]) -> R
     # Of a digest the server tells the user, and not what ACLs hold.
     ours |= {one for one in told if one.scheme != "digest"}
     addresses = [one for one in ours if one.scheme == "ip"]
-    ourselves = CREATOR if len(ours) > len(addresses) else next(iter(addresses), ANYONE)
+    is_known = has_sasl or len(ours) > len(addresses)
+    ourselves = CREATOR if is_known else next(iter(addresses), ANYONE)
     return Rights({ANYONE, *ours}, ourselves)

@@ -105,21 +105,23 @@ function drawAbout() {
 }
 
 /** Show what is away, and take it back when it is there again. */
-function drawOnline(states, { isOnline, who, text }) {
+function drawOnline(states, { isOnline, isRefused, who, text }) {
   const isBack = isOnline && states.get(who);
   states.set(who, isOnline ? null : text);
   const away = [...states.values()].find((reason) => reason !== null);
   const state = byId("link-state");
   state.classList.toggle("bad", away !== undefined);
   state.title = away ?? "Changes are shown as they happen.";
-  setText(state, moment() !== null ? "" : away === undefined ? "Live" : "Away");
+  setText(state, moment() !== null ? "" : away === undefined ? "Live" : isRefused ? "Refused" : "Away");
   const notice = byId("away-notice");
   notice.hidden = away === undefined;
-  fill(
-    notice,
-    el("strong", null, who === "dashboard" && !isOnline ? "The dashboard is away." : "The service is away."),
-    ` ${away ?? ""} What you see is what was there last; the page goes on by itself.`,
-  );
+  if (isRefused) fill(notice, el("strong", null, "You have to log in."), ` ${away ?? ""}`);
+  else
+    fill(
+      notice,
+      el("strong", null, who === "dashboard" && !isOnline ? "The dashboard is away." : "The service is away."),
+      ` ${away ?? ""} What you see is what was there last; the page goes on by itself.`,
+    );
   // While it was away nobody could say what it can do. And a stream that is refused does not say
   // why: perhaps the login has ended, which this finds out.
   if (isBack || !isOnline) rereadAbout();

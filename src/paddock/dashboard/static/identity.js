@@ -17,6 +17,7 @@ export function openIdentity(onchange) {
     "select",
     null,
     el("option", { value: "digest" }, "digest: a name and a password"),
+    el("option", { value: "sasl" }, "SASL: a name and a password"),
     el("option", { value: "other" }, "another scheme"),
   );
   const other = el("input", { type: "text", autocomplete: "off", spellcheck: "false", maxlength: 100 });
@@ -29,12 +30,12 @@ export function openIdentity(onchange) {
     password,
     "It goes to the dashboard's server only, and is forgotten when the login ends.",
   );
+  const hasPassword = () => scheme.value !== "other";
   const show = () => {
-    const isDigest = scheme.value === "digest";
-    otherField.hidden = isDigest;
-    passwordField.hidden = !isDigest;
-    other.required = !isDigest;
-    userField.firstElementChild.textContent = isDigest ? "Name" : "Credentials";
+    otherField.hidden = hasPassword();
+    passwordField.hidden = !hasPassword();
+    other.required = !hasPassword();
+    userField.firstElementChild.textContent = hasPassword() ? "Name" : "Credentials";
   };
   scheme.addEventListener("change", show);
   show();
@@ -61,13 +62,11 @@ export function openIdentity(onchange) {
     {
       label: "Add this identity",
       kind: "primary",
-      run: () => {
-        const isDigest = scheme.value === "digest";
-        return become({
-          scheme: isDigest ? "digest" : other.value.trim(),
-          credentials: isDigest ? `${user.value}:${password.value}` : user.value,
-        });
-      },
+      run: () =>
+        become({
+          scheme: hasPassword() ? scheme.value : other.value.trim(),
+          credentials: hasPassword() ? `${user.value}:${password.value}` : user.value,
+        }),
     },
   ];
   if (names.some((name) => !name.startsWith("ip:")))

@@ -85,7 +85,12 @@ function open() {
     opened.addEventListener(kind, (event) => {
       const detail = read(event.data);
       if (kind === "state")
-        bus.emit("online", { isOnline: detail.connected, who: "service", text: detail.text });
+        bus.emit("online", {
+          isOnline: detail.connected,
+          isRefused: detail.refused,
+          who: "service",
+          text: detail.text,
+        });
       bus.emit(kind, detail);
     });
   }

@@ -35,7 +35,10 @@ _RUNNING_MAX: Final = 2
 _SECONDS_MAX: Final = 600.0
 _PIECE_BYTES: Final = 64 << 10
 # What an argument may not begin with: where to read from, and what to write to.
-_FOREIGN: Final = ("--data", "--log-dir", "--server", "--admin", "--auth", "--tls", "--overwrite")
+_FOREIGN: Final = (
+    *("--data", "--log-dir", "--server", "--admin", "--auth", "--sasl", "--kerberos", "--tls"),
+    "--overwrite",
+)
 
 
 @dataclass(frozen=True, slots=True)

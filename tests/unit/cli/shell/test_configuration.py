@@ -7,6 +7,7 @@ import pytest
 
 from paddock.cli.shell.configuration import with_configuration
 from paddock.cli.shell.connection import Settings
+from paddock.client.session.handshake import SaslCredentials
 from paddock.server.config.config import ConfigError
 from tests.support.certificates import Authority, name
 
@@ -95,8 +96,11 @@ def test_names_of_hosts_and_versions_can_be_chosen(files: Path) -> None:
         ("zookeeper.ssl.trustStore.locaton=x", "trustStore.locaton cannot be used: there is no"),
         ("zookeeper.ssl.protocol=SSLv3", "zookeeper.ssl.protocol cannot be used: 'SSLv3'"),
         ("zookeeper.ssl.ciphersuites=nonsense", "ciphersuites"),
-        ("zookeeper.sasl.clientconfig=Me", "zookeeper.sasl.clientconfig cannot be used"),
-        ("zookeeper.server.principal=x", "zookeeper.server.principal cannot be used"),
+        (
+            "zookeeper.sasl.clientconfig=Me",
+            "zookeeper.sasl.clientconfig cannot be used: .*--sasl-u",
+        ),
+        ("zookeeper.server.principal=x", "zookeeper.server.principal cannot be used: .*--kerberos"),
         ("zookeeper.request.timeout=5", "zookeeper.request.timeout cannot be used"),
         ("jute.maxbuffer=many", "jute.maxbuffer cannot be used: 'many'"),
         ("jute.maxbuffer=-1", "jute.maxbuffer cannot be used"),
@@ -114,7 +118,8 @@ def test_what_cannot_be_had_is_refused_in_one_line(files: Path, line: str, says:
         ("zookeeper.client.secrue=true", "zookeeper.client.secrue cannot be used: there is no"),
         ("zookeeper.client.secure=maybe", "zookeeper.client.secure.*'maybe' is neither true nor"),
         ("zookeeper.ssl.crl=yes", "zookeeper.ssl.crl cannot be used: 'yes' is neither true nor"),
-        ("zookeeper.sasl.client=true", "zookeeper.sasl.client cannot be used: the shell has no"),
+        ("zookeeper.sasl.client=true", "zookeeper.sasl.client cannot be used: it needs --sasl-u"),
+        ("zookeeper.sasl.client=yes", "zookeeper.sasl.client cannot be used: 'yes' is neither"),
         ("Dear colleagues, this is a letter", "Dear cannot be used: there is no such key"),
     ],
 )
@@ -126,3 +131,10 @@ def test_a_mistake_does_not_connect_in_plain(files: Path, line: str, says: str) 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.cfg: cannot be read"):
         with_configuration(Settings(), tmp_path / "none.cfg")
+
+
+def test_sasl_may_be_asked_for_if_an_option_says_how(files: Path) -> None:
+    file = files / "client.cfg"
+    file.write_text("zookeeper.sasl.client=true")
+    by_sasl = Settings(sasl=SaslCredentials("alice", "secret"))
+    assert with_configuration(by_sasl, file).sasl == by_sasl.sasl

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from paddock.cli.transfer.rights import Rights
-from paddock.protocol.acl import ACL, ADMIN, ALL, ANYONE, CREATE, OPEN, READ, READ_ONLY, Identity
+import asyncio
+from typing import cast
+
+import pytest
+
+from paddock.cli.transfer.rights import Rights, rights_of
+from paddock.client.client import Client
+from paddock.errors import UnimplementedError
+from paddock.protocol.acl import (
+    ACL,
+    ADMIN,
+    ALL,
+    ANYONE,
+    CREATE,
+    CREATOR,
+    OPEN,
+    READ,
+    READ_ONLY,
+    Identity,
+)
 
 ALICE = Identity("digest", "alice:secret")
 RIGHTS = Rights({ANYONE, ALICE}, ALICE)
@@ -32,3 +50,18 @@ def test_any_other_acl_is_not_taken_for_it() -> None:
     assert not RIGHTS.is_unfinished(READ_ONLY, READ_ONLY)
     assert not RIGHTS.is_unfinished([*READ_ONLY, ACL(READ, ALICE)], READ_ONLY)
     assert not RIGHTS.is_unfinished([ACL(CREATE | ADMIN, ALICE)], READ_ONLY)
+
+
+class _Old:
+    """A server before 3.7, which does not tell who one is."""
+
+    async def who_am_i(self) -> list[tuple[str, str]]:
+        raise UnimplementedError("who_am_i")
+
+
+@pytest.mark.parametrize(("has_sasl", "ourselves"), [(True, CREATOR), (False, ANYONE)])
+def test_a_user_of_sasl_lets_nobody_else_in_where_the_server_does_not_tell(
+    has_sasl: bool, ourselves: Identity
+) -> None:
+    found = asyncio.run(rights_of(cast(Client, _Old()), (), has_sasl=has_sasl))
+    assert set(found.meanwhile(READ_ONLY)) - set(READ_ONLY) == {ACL(CREATE | ADMIN, ourselves)}

@@ -45,6 +45,8 @@ def test_what_reads_is_run(arguments: list[str]) -> None:
         ('["history", "/a", "--log-dir", "/etc"]', "--log-dir is not for here"),
         ('["history", "/a", "--admin", "http://other"]', "--admin is not for here"),
         ('["ls", "/a", "--at", "now", "--server", "other"]', "--server is not for here"),
+        ('["ls", "/a", "--at", "now", "--sasl-password-file=/x"]', "--sasl-password-file is not"),
+        ('["ls", "/a", "--at", "now", "--kerberos"]', "--kerberos is not for here"),
         ('["ls", "/a\\u0000", "--at", "now"]', "a zero byte"),
     ],
 )
