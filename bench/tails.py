@@ -64,10 +64,13 @@ def _large(stage: Stage) -> None:
             writes[name] = _probes(stage, server, lambda: True)
         with _written_to(stage, server, snapCount=EVERY):
             snapshots[name] = _probes(stage, server, _another_snapshot(server))
-        old = _add_old_snapshots(server)
+        old = _make_old_snapshots(server)
         settings: dict[str, int | str] = {"snapCount": EVERY, "paddock.history": "off"}
-        with _written_to(stage, server, **settings), _purging(name, server):
-            purge[name] = _probes(stage, server, _all_gone(old))
+        with _written_to(stage, server, **settings):
+            # Not before: the next purge may come while the server is warmed.
+            is_over = _all_gone(_add(old))
+            with _purging(name, server):
+                purge[name] = _probes(stage, server, is_over)
     _note(stage, Meanwhile.WRITES, f"{nodes:,} nodes, {LOAD.connections} connections write", writes)
     _note(stage, Meanwhile.SNAPSHOTS, "the same, and snapshots are written", snapshots)
     _note(stage, Meanwhile.PURGE, "the same, and old ones are purged", purge)
@@ -133,20 +136,25 @@ def _another_snapshot(server: Server) -> Callable[[], bool]:
     return lambda: bool(server.snapshots - before)
 
 
-def _add_old_snapshots(server: Server) -> list[Path]:
-    """Leave the newest snapshot and copies of it under older names.
+def _make_old_snapshots(server: Server) -> dict[Path, Path]:
+    """Copy a snapshot aside; return the copies, and where older ones would be."""
+    # The newest one of Apache ZooKeeper may be half written: it is stopped at any moment.
+    whole = max(server.snapshots, key=lambda path: path.stat().st_size)
+    aside = server.folder / "old"
+    aside.mkdir()
+    name = "{:020d}.snapshot" if whole.suffix == ".snapshot" else "snapshot.{:x}"
+    return {
+        Path(shutil.copy(whole, aside / str(number))): whole.with_name(name.format(number))
+        for number in range(1, OLD + 1)
+    }
 
-    Returns those that a purge has to remove, whether or not it sees a snapshot that is taken then.
-    """
-    newest = max(server.snapshots, key=lambda path: path.stat().st_mtime)
-    for path in server.snapshots - {newest}:
-        path.unlink()
-    if newest.suffix == ".snapshot":
-        names = [f"{number:020d}.snapshot" for number in range(1, OLD + 1)]
-    else:
-        names = [f"snapshot.{number:x}" for number in range(1, OLD + 1)]
-    copies = [Path(shutil.copy(newest, newest.with_name(name))) for name in names]
-    return copies[: OLD + 1 - RETAINED]
+
+def _add(old: dict[Path, Path]) -> list[Path]:
+    """Put old snapshots into their place; return those that the next purge has to remove."""
+    for copy, path in old.items():
+        copy.rename(path)
+    # It may keep the others, if only that which they are copies of is newer.
+    return list(old.values())[: OLD + 1 - RETAINED]
 
 
 def _all_gone(paths: list[Path]) -> Callable[[], bool]:

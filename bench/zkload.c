@@ -671,13 +671,13 @@ typedef struct {
 
 static void *stand_by(void *given) {
   bystander *b = given;
+  b->p.fd = dial();
   for (double began = now(); now() - began < beside;) probe(&b->p);
   b->is_over = 1;
   return NULL;
 }
 
 static void begin_bystander(bystander *b) {
-  b->p.fd = dial();
   if (pthread_create(&b->thread, NULL, stand_by, b)) die("thread");
 }
 

@@ -1,12 +1,11 @@
 """The old files that the benchmark has purged, by Paddock and by Apache ZooKeeper."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from bench.servers import Server
-from bench.tails import _add_old_snapshots, _all_gone
+from bench.tails import _add, _all_gone, _make_old_snapshots
 
 
 @pytest.mark.parametrize(
@@ -16,22 +15,26 @@ from bench.tails import _add_old_snapshots, _all_gone
         ("version-2", ["snapshot.384", "snapshot.3b6"], "snapshot.1"),
     ],
 )
-def test_old_snapshots_are_copies_of_the_newest_with_names_before_it(
+def test_old_snapshots_are_copies_of_a_whole_one_with_names_before_all_others(
     tmp_path: Path, folder: str, names: list[str], oldest: str
 ) -> None:
     where = tmp_path / "data" / folder
     where.mkdir(parents=True)
-    for time, name in enumerate(names):
-        (where / name).write_text(name)
-        os.utime(where / name, (time, time))
+    contents = ["whole", "cut"]
+    for name, content in zip(names, contents, strict=True):
+        (where / name).write_text(content)
     server = Server("it", [], 0, tmp_path)
-    purged = _add_old_snapshots(server)
+    old = _make_old_snapshots(server)
+    assert {path.name for path in server.snapshots} == {*names}
+    purged = _add(old)
     assert purged[0].name == oldest
-    # Of the newest and five copies, a purge keeps three.
+    # Of five copies and the one that is whole, a purge keeps three.
     assert len(purged) == 3
-    assert len(server.snapshots) == 6
-    assert {path.read_text() for path in server.snapshots} == {names[-1]}
-    assert all(path.name < names[-1] for path in purged)
+    added = server.snapshots - {where / name for name in names}
+    assert len(added) == 5
+    assert {path.read_text() for path in added} == {"whole"}
+    # By their numbers: one with more digits is newer.
+    assert all((len(path.name), path.name) < (len(names[0]), names[0]) for path in added)
     is_over = _all_gone(purged)
     for path in purged:
         assert not is_over()
