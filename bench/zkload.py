@@ -100,7 +100,10 @@ def read_load(text: str) -> Load:
     if int(match["errors"]):
         raise BenchError(f"{match['errors']} requests failed with code {match['last_error']}")
     return Load(
-        *(float(match[name]) for name in ("ops_per_s", "p50_us", "p99_us", "cpu_us_per_op")),
+        float(match["ops_per_s"]),
+        float(match["p50_us"]),
+        float(match["p99_us"]),
+        float(match["cpu_us_per_op"]),
         _read_waits(text).get("get"),
     )
 

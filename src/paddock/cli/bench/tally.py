@@ -109,7 +109,10 @@ class Tally:
             self._operations,
             self._refusals,
             self._problem,
-            *(_milliseconds(took.percentile(percent)) for percent in (50, 99, 99.9, 100)),
+            _milliseconds(took.percentile(50)),
+            _milliseconds(took.percentile(99)),
+            _milliseconds(took.percentile(99.9)),
+            _milliseconds(took.percentile(100)),
             self._passed[1] / seconds,
         )
 
