@@ -35,6 +35,8 @@ def counted(*seconds: float) -> Latencies:
         (range(1, 1001), 99.9, 999),
         (range(1, 1002), 99.9, 1000),
         (range(1, 10_001), 99.9, 9990),
+        # 99.9 % of 41,000, as a float, are a little more than 40,959.
+        ([1] * 40_959 + [1000] * 41, 99.9, 1),
     ],
 )
 def test_a_percentile_is_the_smallest_that_so_many_do_not_exceed(
