@@ -262,7 +262,7 @@ FILE ?= build/lab/*.history.gz
 judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)
 	$(PURE) $(BIN)/python -m paddock.testing.simulation.kept $(FILE)
 
-bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: 50 minutes; BENCH=--quick for 20
+bench: $(VENV)/.dev judges $(BUILT) ## measure Paddock beside Apache ZooKeeper, kazoo and etcd: an hour; BENCH=--quick for 20 minutes
 	@tools/etcd.sh
 	$(RUN) $(BIN)/python -m bench.run $(BENCH)
 

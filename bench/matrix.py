@@ -1,7 +1,8 @@
 """The servers at work: their start, every cell of the matrix, and watches.
 
 Beside Paddock and Apache ZooKeeper there is a third one in each cell: the least that the work takes
-(`limit.c`). Paddock's share of that says what is left to gain.
+(`limit.c`). Paddock's share of that says what is left to gain. When a cell is measured, its load
+goes on for a moment, and a bystander beside it sees how long one request waits.
 
 Every round has new servers. The address at which a program is loaded affects its speed as long as
 it runs: ten starts of one build differed by a fifth.
@@ -23,6 +24,10 @@ SPREAD_KEYS: Final = 100_000
 WATCHERS: Final = 1000
 # For each of seven operations: more than ten seconds for each server.
 WARMUP_S: Final = 1.5
+# How long a bystander asks in each round of a cell. Not while the cell is measured: it would take
+# a part of the processors.
+BESIDE_S: Final = 0.75
+BESIDE_S_QUICK: Final = 0.2
 
 
 def cells(ops: list[str]) -> list[Cell]:
@@ -41,6 +46,7 @@ def measure(stage: Stage) -> None:
     """Measure the start of both, then all cells on both side by side, and watches."""
     _cold_start(stage)
     told_ms: dict[str, list[float]] = {}
+    beside_s = BESIDE_S_QUICK if stage.chosen.quick else BESIDE_S
     for number in range(stage.chosen.rounds):
         print(f"round {number + 1} of {stage.chosen.rounds}", flush=True)
         both = stage.new_servers(f"matrix-{number}")
@@ -53,7 +59,7 @@ def measure(stage: Stage) -> None:
                 for op in ("get", "kids"):
                     zkload.load(server, Cell(op, 10, 100, SPREAD_KEYS), 0.1, 0)
             for cell in cells(stage.chosen.ops):
-                stage.measure_round(number, cell, all_three, stage.results.loads)
+                stage.measure_round(number, cell, all_three, stage.results.loads, beside_s)
                 stage.show(cell, stage.results.loads)
             for name, server in stage.alternating(both, number):
                 events = 5 if stage.chosen.quick else 20

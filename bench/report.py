@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bench import clients, etcd, goals, recipes
 from bench.clients import KAZOO, Job, Run, Runs
 from bench.results import (
+    PROBED_OPS,
     Loads,
     Pair,
     Results,
@@ -20,6 +21,10 @@ NONE = "–"
 _ABOUT_ETCD = (
     "Another protocol, asked over HTTP by its JSON gateway with one request in flight on each"
     " connection; beside it get and set of as many connections in this run."
+)
+_ABOUT_BYSTANDER = (
+    "A client with one get in flight, one a millisecond, while the load of the cell goes on; the"
+    " longest of all rounds. What it waits beside the limit, the load and the machine take."
 )
 _GROWTH = "## Growth: the server's CPU for one operation in µs (operations a second)"
 _SERVERS = {"paddock": "Paddock", "apache": "Apache ZooKeeper"}
@@ -44,6 +49,7 @@ def as_markdown(results: Results) -> str:
         ]
         header = ["less is better; of ops/s, more", "Paddock", "Apache ZooKeeper", "ratio"]
         parts += ["## The rest", _table(header, rows)]
+    parts += _tails(results)
     if results.by_nodes:
         parts += [
             f"{_GROWTH}, the more nodes",
@@ -111,6 +117,41 @@ def _matrices(results: Results) -> Iterable[str]:
         _matrix(results, p99_us, _both_and_ratio),
         "## The server's CPU for one operation in µs: Paddock, Apache ZooKeeper, the limit",
         _matrix(results, cpu_us_per_op, _all_numbers),
+        *_waits(results),
+    ]
+
+
+def _waits(results: Results) -> Iterable[str]:
+    """Return the tables of the waits of a bystander beside each cell."""
+    cells = [cell for cell in results.loads if results.longest_wait_ms(cell) != Pair(None, None)]
+    if not cells:
+        return []
+    who = "Paddock, Apache ZooKeeper, the limit"
+    return [
+        f"## Longest wait of a bystander, ms: {who}",
+        _ABOUT_BYSTANDER,
+        _grid((one.row, one.column, _all_numbers(results.longest_wait_ms(one))) for one in cells),
+        f"## p99.9 of a bystander, ms: {who}",
+        _grid((one.row, one.column, _all_numbers(results.p999_wait_ms(one))) for one in cells),
+    ]
+
+
+def _tails(results: Results) -> Iterable[str]:
+    """Return the table of the waits of a bystander while something else goes on."""
+    if not results.tails:
+        return []
+    rows = []
+    for tail in results.tails.values():
+        for op in PROBED_OPS:
+            longest, p999 = tail.longest_ms(op), tail.p999_ms(op)
+            figures = (_number(one) for one in (longest.paddock, longest.apache))
+            rows.append([tail.title, op, *figures, _number(longest.ratio, "×")])
+            rows[-1] += [_number(one) for one in (p999.paddock, p999.apache)]
+    header = ["meanwhile", "", "longest: Paddock", "Apache ZooKeeper", "ratio"]
+    header += ["p99.9: Paddock", "Apache ZooKeeper"]
+    return [
+        "## Longest wait of a bystander, ms, while something else goes on",
+        _table(header, rows),
     ]
 
 

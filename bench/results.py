@@ -8,10 +8,12 @@ from enum import StrEnum
 from bench.clients import Run, Runs
 from bench.etcd import EtcdRun
 from bench.recipes import Growths
-from bench.zkload import Cell, Load
+from bench.zkload import Cell, Load, Probe, Waits
 
 # For each cell and server, one load per round.
 Loads = dict[Cell, dict[str, list[Load]]]
+# What a bystander asks beside other things than a load.
+PROBED_OPS = ("get", "set")
 
 
 class Figure(StrEnum):
@@ -25,12 +27,8 @@ class Figure(StrEnum):
     WATCHES = "watches"
     MEMORY = "memory"
     RESTART = "restart"
-    WAIT = "longest wait"
-    SNAPSHOT_WAIT = "longest wait with snapshots"
-    SNAPSHOT_ADDS = "added by snapshots"
     IDLE_SESSION = "idle session"
     IDLE_GROWTH = "growth of idle sessions"
-    SESSION_END = "end of a session"
     KEPT_REPLIES = "replies kept"
     CLUSTER_SETS = "sets of three servers"
     CLUSTER_SETS_ALONE = "sets of three servers, w1"
@@ -59,6 +57,17 @@ class Figure(StrEnum):
     SCRAPE_CPU = "CPU of a scrape"
     SCRAPE_COST = "scraping"
     SCRAPE_THROUGHPUT = "throughput with scraping"
+
+
+class Meanwhile(StrEnum):
+    """What goes on while a bystander measures how long its requests wait."""
+
+    NOTHING = "nothing"
+    WRITES = "writes"
+    SNAPSHOTS = "snapshots"
+    PURGE = "a purge"
+    EXPIRY = "an expiry"
+    WATCHERS = "watchers"
 
 
 @dataclass(slots=True)
@@ -94,6 +103,26 @@ class Other:
     pair: Pair
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The waits of a bystander on each server while something goes on, and its name in tables."""
+
+    title: str
+    probes: dict[str, list[Probe]]
+
+    def longest_ms(self, op: str) -> Pair:
+        """Return the longest waits for an operation, of all rounds."""
+        return self._pair(op, _longest_ms)
+
+    def p999_ms(self, op: str) -> Pair:
+        """Return the waits that 99.9 % do not exceed, in the median round."""
+        return self._pair(op, _p999_ms)
+
+    def _pair(self, op: str, figure: Callable[[list[Waits]], float]) -> Pair:
+        found = {name: [getattr(one, op) for one in done] for name, done in self.probes.items()}
+        return _pair({name: figure(waits) for name, waits in found.items() if waits})
+
+
 @dataclass(slots=True)
 class Results:
     """All results."""
@@ -101,6 +130,8 @@ class Results:
     about: dict[str, str]
     loads: Loads = field(default_factory=dict)
     others: dict[Figure, Other] = field(default_factory=dict)
+    # The waits of a bystander.
+    tails: dict[Meanwhile, Tail] = field(default_factory=dict)
     # The cost of an operation by the number of nodes, and of connections.
     by_nodes: Loads = field(default_factory=dict)
     by_connections: Loads = field(default_factory=dict)
@@ -118,6 +149,21 @@ class Results:
     def pair(self, cell: Cell, figure: Callable[[Load], float]) -> Pair:
         return pair_of(self.loads, cell, figure)
 
+    def longest_wait_ms(self, cell: Cell) -> Pair:
+        """Return the longest waits of a bystander beside a cell, of all rounds."""
+        return self._waits(cell, _longest_ms)
+
+    def p999_wait_ms(self, cell: Cell) -> Pair:
+        """Return the waits of a bystander that 99.9 % do not exceed, in the median round."""
+        return self._waits(cell, _p999_ms)
+
+    def _waits(self, cell: Cell, figure: Callable[[list[Waits]], float]) -> Pair:
+        found = {
+            name: [run.bystander for run in runs if run.bystander is not None]
+            for name, runs in self.loads.get(cell, {}).items()
+        }
+        return _pair({name: figure(waits) for name, waits in found.items() if waits})
+
     def as_json(self) -> dict[str, object]:
         """Return all results as plain data, with each round of each cell."""
         return {
@@ -131,6 +177,16 @@ class Results:
                     "ratio": other.pair.ratio,
                 }
                 for name, other in self.others.items()
+            },
+            "tails": {
+                name: {
+                    "title": tail.title,
+                    **{
+                        server: [asdict(one) for one in done]
+                        for server, done in tail.probes.items()
+                    },
+                }
+                for name, tail in self.tails.items()
             },
             "by_nodes": _loads_as_json(self.by_nodes),
             "by_connections": _loads_as_json(self.by_connections),
@@ -162,12 +218,21 @@ def cpu_us_per_op(run: Load) -> float:
 
 def pair_of(loads: Loads, cell: Cell, figure: Callable[[Load], float]) -> Pair:
     runs = loads.get(cell, {})
-    return Pair(
-        *(
-            statistics.median(map(figure, runs[name])) if runs.get(name) else None
-            for name in ("paddock", "apache", "limit")
-        )
+    return _pair(
+        {name: statistics.median(map(figure, found)) for name, found in runs.items() if found}
     )
+
+
+def _longest_ms(waits: list[Waits]) -> float:
+    return max(one.longest_ms for one in waits)
+
+
+def _p999_ms(waits: list[Waits]) -> float:
+    return statistics.median(one.p999_ms for one in waits)
+
+
+def _pair(figures: dict[str, float]) -> Pair:
+    return Pair(*(figures.get(name) for name in ("paddock", "apache", "limit")))
 
 
 def _loads_as_json(loads: Loads) -> list[dict[str, object]]:

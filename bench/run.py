@@ -34,6 +34,7 @@ from bench import (
     servers,
     sessions,
     size,
+    tails,
 )
 from bench.report import as_markdown
 from bench.results import Results
@@ -48,6 +49,7 @@ PARTS: Final[dict[str, Callable[[Stage], None]]] = {
     "recipes": contest.measure_recipes,
     "size": size.measure,
     "sessions": sessions.measure,
+    "tails": tails.measure,
     "growth": growth.measure,
     "etcd": beside.measure,
     "cluster": cluster.measure,
@@ -81,7 +83,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="OP",
         help=f"of the servers, only these operations: {ops}",
     )
-    add("--nodes", type=int, help="how many nodes at most, for size and growth [1000000]")
+    add("--nodes", type=int, help="how many nodes at most, for size, tails and growth [1000000]")
     add("--idle-seconds", type=float, help="how long sessions do nothing [60]; a real look is 600")
     add("--write-seconds", type=float, help="how long a cluster is written to [60]; try 3600")
     add("--folder", type=Path, default=ROOT, help="a folder on a real disk for the data")

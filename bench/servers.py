@@ -182,7 +182,7 @@ def _prepare(folder: Path) -> int:
     return port
 
 
-def configure(folder: Path, port: int, **more: int) -> None:
+def configure(folder: Path, port: int, **more: int | str) -> None:
     """Write the zoo.cfg of a server, for its next start."""
     settings = {
         "dataDir": folder / "data",

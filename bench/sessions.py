@@ -1,26 +1,24 @@
-"""Many sessions: the memory of idle and exact ones, and the pause when a large one ends."""
+"""Many sessions: the memory of idle and exact ones."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from bench import clients, exact_load, servers, zkload
 from bench.results import Figure
-from bench.servers import BenchError, running
+from bench.servers import running
 from bench.stage import Stage
 from bench.zkload import Cell
 from paddock.state.kept_replies import WINDOW
 
 SESSIONS: Final = 10_000
-EPHEMERALS: Final = 50_000
 
 
 def measure(stage: Stage) -> None:
-    """Hold idle sessions on both servers, then end one with many ephemeral nodes.
+    """Hold idle sessions on both servers.
 
     Then have exact sessions fill their windows, which only Paddock has.
     """
     _idle(stage)
-    _end(stage)
     _fill_windows(stage)
 
 
@@ -55,23 +53,6 @@ def _idle(stage: Stage) -> None:
         f"{title}, growth in {seconds:.0f} s, KiB each",
         {name: [idle.growth_kib_each] for name, idle in found.items()},
     )
-
-
-def _end(stage: Stage) -> None:
-    count = 10_000 if stage.chosen.quick else EPHEMERALS
-    waits_ms: dict[str, list[float]] = {}
-    both = stage.new_servers("end")
-    with running(*both.values()):
-        for number in range(stage.chosen.rounds):
-            for name, server in stage.alternating(both, number):
-                try:
-                    _, during = zkload.end_session(server, count, 1.0)
-                except BenchError as error:
-                    stage.failed(server, error)
-                else:
-                    waits_ms.setdefault(name, []).append(during)
-    title = f"longest wait of others while a session with {count:,} ephemerals ends, ms"
-    stage.note(Figure.SESSION_END, title, waits_ms)
 
 
 def _fill_windows(stage: Stage) -> None:

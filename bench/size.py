@@ -1,27 +1,13 @@
-"""The servers with many nodes: their memory, their restart, and the pauses of a snapshot."""
+"""The servers with many nodes: their memory, and their restart."""
 
-import os
-import time
-from typing import Final
-
-from bench import servers, zkload
+from bench import zkload
 from bench.results import Figure
-from bench.servers import BenchError, Server, running
+from bench.servers import running
 from bench.stage import Stage
-from bench.zkload import Cell
-
-# Writes all over the tree, so that a snapshot has to keep old images.
-LOAD: Final = Cell("set", 10, 10, 100_000)
-EVERY: Final = 100_000
-NEVER: Final = 1_000_000_000
-# The time of one probe; a snapshot is in progress nearly all the time.
-PROBE_S: Final = 5.0
-PROBE_S_QUICK: Final = 2.0
-SNAPSHOT_DEADLINE_S: Final = 120.0
 
 
 def measure(stage: Stage) -> None:
-    """Fill both servers, start them again, and take snapshots of them under load."""
+    """Fill both servers, and start them again."""
     count = stage.chosen.nodes
     both = stage.new_servers("size")
     full_mib: dict[str, list[float]] = {}
@@ -36,41 +22,3 @@ def measure(stage: Stage) -> None:
             with running(server) as [seconds]:
                 again_s[name].append(seconds)
     stage.note(Figure.RESTART, f"restart with {count:,} nodes, s", again_s)
-    _snapshots(stage, both)
-
-
-def _snapshots(stage: Stage, both: dict[str, Server]) -> None:
-    """Compare the longest waits under the same load, without snapshots and with them."""
-    without: dict[str, list[float]] = {}
-    during: dict[str, list[float]] = {}
-    for name, server in both.items():
-        # Data that the last run has left to be written must not delay this one.
-        os.sync()
-        servers.configure(server.folder, server.port, snapCount=NEVER)
-        with running(server):
-            # Create its nodes before the probe starts: that is another load.
-            zkload.load(server, LOAD, 0.1, 0)
-            with zkload.loading(server, LOAD):
-                without[name] = [_longest_wait(stage, server)]
-        servers.configure(server.folder, server.port, snapCount=EVERY)
-        with running(server), zkload.loading(server, LOAD):
-            before = server.snapshots
-            during[name] = [_longest_wait(stage, server)]
-            # Make sure that a snapshot was begun and completed.
-            deadline = time.monotonic() + SNAPSHOT_DEADLINE_S
-            while not server.snapshots - before:
-                if time.monotonic() > deadline:
-                    raise BenchError(f"{server.name} takes no snapshot")
-                during[name] = [max(*during[name], _longest_wait(stage, server))]
-    what = "longest wait of a request under load"
-    snapshots = f"snapshots of {stage.chosen.nodes:,} nodes"
-    stage.note(Figure.WAIT, f"{what}, ms", without)
-    stage.note(Figure.SNAPSHOT_WAIT, f"{what} and {snapshots}, ms", during)
-    added = {name: [max(0.0, during[name][0] - without[name][0])] for name in both}
-    stage.note(Figure.SNAPSHOT_ADDS, f"what {snapshots} add to it, ms", added)
-
-
-def _longest_wait(stage: Stage, server: Server) -> float:
-    # The worst of all rounds: a pause must not happen to any client.
-    seconds = PROBE_S_QUICK if stage.chosen.quick else PROBE_S
-    return max(zkload.probe(server, seconds) for _ in range(stage.chosen.rounds))

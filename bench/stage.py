@@ -40,12 +40,23 @@ class Stage:
             self.measure_round(number, cell, both, loads)
         self.show(cell, loads)
 
-    def measure_round(self, number: int, cell: Cell, both: dict[str, Server], loads: Loads) -> None:
-        """Put the load of a cell on both servers, one after the other, once."""
+    def measure_round(
+        self,
+        number: int,
+        cell: Cell,
+        both: dict[str, Server],
+        loads: Loads,
+        beside_s: float = 0.0,
+    ) -> None:
+        """Put the load of a cell on both servers, one after the other, once.
+
+        Then, for so long, beside a bystander.
+        """
+        chosen = self.chosen
         runs = loads.setdefault(cell, {name: [] for name in both})
         for name, server in self.alternating(both, number):
             try:
-                run = zkload.load(server, cell, self.chosen.seconds, self.chosen.warmup_s)
+                run = zkload.load(server, cell, chosen.seconds, chosen.warmup_s, beside_s)
                 if not run.ops_per_s:
                     raise BenchError("no answer in time")
             except BenchError as error:

@@ -2,9 +2,9 @@
 //
 // One thread, epoll, requests encoded beforehand. Each of `-c` connections keeps a window of `-w`
 // requests in flight. The order of the replies and their error codes are checked, so a server
-// cannot be fast by being wrong.
+// cannot be fast by being wrong. A bystander has a thread of its own.
 //
-// Build: gcc -O2 -o zkload zkload.c
+// Build: gcc -O2 -pthread -o zkload zkload.c
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -13,6 +13,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,10 @@
 #define OPENING 40          // session requests in flight; the listen backlog of a server may be 50
 #define PING_EVERY 8.0      // seconds
 #define PROBE_EVERY 0.001   // seconds from one request of a prober to the next
+#define PROBED "/zkload/probed"
+#define PROBED_SIZE 100
+#define EXPIRES_MS 4000     // the shortest timeout that servers grant
+#define EPHEMERALS_MAX 50000  // of one session
 
 enum { OP_CREATE = 1, OP_DELETE = 2, OP_EXISTS = 3, OP_GET = 4, OP_SET = 5, OP_CHILDREN = 8,
        OP_PING = 11, OP_CLOSE = -11 };
@@ -54,13 +60,45 @@ typedef struct {
   double *sent_at;  // by xid, modulo the window
 } connection;
 
+// ---- A log-linear histogram of latencies in nanoseconds, 64 steps to each power of two.
+
+typedef struct {
+  long counts[64 * 64];
+  double longest;
+} histogram;
+
+static void histogram_add(histogram *h, double seconds) {
+  if (seconds > h->longest) h->longest = seconds;
+  uint64_t v = seconds * 1e9;
+  if (v < 64) {
+    h->counts[v]++;
+    return;
+  }
+  int e = 63 - __builtin_clzll(v);
+  h->counts[(e - 5) * 64 + ((v >> (e - 6)) & 63)]++;
+}
+
+static double histogram_quantile(histogram *h, double q) {
+  long total = 0, count = 0;
+  for (int i = 0; i < 4096; i++) total += h->counts[i];
+  for (int i = 0; i < 4096; i++) {
+    count += h->counts[i];
+    if (count >= q * total) {
+      if (i < 64) return i * 1e-9;
+      int e = i / 64 + 5;
+      return (double)((64ull + (i & 63)) << (e - 6)) * 1e-9;
+    }
+  }
+  return 0;
+}
+
 // The options.
 static const char *host = "127.0.0.1";
 static int port = 2181, connections = 10, window = 100, data_size = 100, server_pid = 0,
            rounds = 20, timeout_ms = 40000;
 static long total_ops = 0, keys = 0;
 static int clean_up = 0;
-static double duration = 5, warmup = 1;
+static double duration = 5, warmup = 1, beside = 0;
 static const char *op = "get";
 
 enum { GET, EXISTS, SET, CREATE, EPH, KIDS, MIX, PING, KINDS };
@@ -72,6 +110,7 @@ static int poller;
 static connection *all;
 static long ops = 0, errors = 0, issued = 0, events_seen = 0;
 static int last_error = 0, measuring = 0, stopped = 0;
+static histogram latencies;  // of the load
 static char base[64];  // the nodes of this run are below it
 
 static double now(void) {
@@ -83,34 +122,6 @@ static double now(void) {
 static void die(const char *what) {
   perror(what);
   exit(1);
-}
-
-// ---- A log-linear histogram of latencies in nanoseconds, 64 steps to each power of two.
-
-static long histogram[64 * 64];
-
-static void histogram_add(double seconds) {
-  uint64_t v = seconds * 1e9;
-  if (v < 64) {
-    histogram[v]++;
-    return;
-  }
-  int e = 63 - __builtin_clzll(v);
-  histogram[(e - 5) * 64 + ((v >> (e - 6)) & 63)]++;
-}
-
-static double histogram_quantile(double q) {
-  long total = 0, count = 0;
-  for (int i = 0; i < 4096; i++) total += histogram[i];
-  for (int i = 0; i < 4096; i++) {
-    count += histogram[i];
-    if (count >= q * total) {
-      if (i < 64) return i * 1e-9;
-      int e = i / 64 + 5;
-      return (double)((64ull + (i & 63)) << (e - 6)) * 1e-9;
-    }
-  }
-  return 0;
 }
 
 // ---- Encoding. Every encoder writes a whole frame and returns its size.
@@ -328,6 +339,7 @@ static void setup(void) {
   call(fd, b, encode_create(b, 1, "/zkload", 0, 0));
   call(fd, b, encode_create(b, 2, "/zkload/d", data_size, 0));
   call(fd, b, encode_create(b, 2, "/zkload/kids", 0, 0));
+  call(fd, b, encode_create(b, 2, PROBED, PROBED_SIZE, 0));
   call(fd, b, encode_set(b, 2, "/zkload/d", data_size));
   for (int i = exists(fd, LAST_CHILD) ? CHILDREN : 0; i < CHILDREN; i++) {
     sprintf(path, "/zkload/kids/child-%04d", i);
@@ -471,7 +483,7 @@ static void on_frame(connection *c, const char *frame, double t) {
     last_error = error;
   }
   if (measuring) {
-    histogram_add(t - c->sent_at[xid % (window + 1)]);
+    histogram_add(&latencies, t - c->sent_at[xid % (window + 1)]);
     ops++;
   }
   c->inflight--;
@@ -604,75 +616,112 @@ static void run_idle(double opened_in, long before_kib) {
 
 // ---- A prober: one request at a time, a read and a write in turn, each soon after the last.
 
+enum { READS, WRITES };
+
 typedef struct {
   int fd, xid;
-  double next, longest[2];  // of the reads, of the writes
+  int reads_only;
+  double next;
+  histogram waits[2];
 } prober;
 
 static void probe(prober *p) {
-  char b[DATA_SIZE_MAX + 512];
+  char b[PROBED_SIZE + 512];
   double t = now();
   if (t < p->next) {
     usleep((p->next - t) * 1e6);
     t = now();
   }
-  int writing = ++p->xid % 2;
-  size_t n = writing ? encode_set(b, p->xid, "/zkload/d", data_size)
-                     : encode_read(b, p->xid, OP_GET, "/zkload/d", 0);
+  int what = ++p->xid % 2 && !p->reads_only ? WRITES : READS;
+  size_t n = what == WRITES ? encode_set(b, p->xid, PROBED, PROBED_SIZE)
+                            : encode_read(b, p->xid, OP_GET, PROBED, 0);
   int error = call(p->fd, b, n);
   double took = now() - t;
   if (error) {
     fprintf(stderr, "error %d for a prober\n", error);
     exit(2);
   }
-  histogram_add(took);
-  if (took > p->longest[writing]) p->longest[writing] = took;
+  histogram_add(&p->waits[what], took);
   p->next = t + PROBE_EVERY;
 }
 
-static double longest_of(prober *p) {
-  return p->longest[0] > p->longest[1] ? p->longest[0] : p->longest[1];
+static void show_waits(const char *who, prober *p) {
+  printf("%s: %d requests", who, p->xid);
+  static const char *names[] = {"get", "set"};
+  for (int i = READS; i <= (p->reads_only ? READS : WRITES); i++)
+    printf("  %s p50 %.0f us p999 %.0f us longest %.0f us", names[i],
+           histogram_quantile(&p->waits[i], .5) * 1e6, histogram_quantile(&p->waits[i], .999) * 1e6,
+           p->waits[i].longest * 1e6);
+  printf("\n");
 }
 
 static void run_probe(void) {
   prober p = {.fd = dial()};
   for (double began = now(); now() - began < duration;) probe(&p);
-  printf("probe: %d requests  p50 %.0f us  p99 %.0f us  longest read %.0f us  write %.0f us\n",
-         p.xid, histogram_quantile(.5) * 1e6, histogram_quantile(.99) * 1e6, p.longest[0] * 1e6,
-         p.longest[1] * 1e6);
+  show_waits("probe", &p);
 }
 
-// A session with `-n` ephemeral nodes ends while another client sends requests.
-static void run_end(void) {
-  char b[512], path[128];
-  int ending = dial();
+// ---- A bystander: a prober in a thread of its own, so that it does not wait for the load's.
+
+typedef struct {
+  prober p;
+  pthread_t thread;
+  atomic_int is_over;
+} bystander;
+
+static void *stand_by(void *given) {
+  bystander *b = given;
+  b->p.fd = dial();
+  for (double began = now(); now() - began < beside;) probe(&b->p);
+  b->is_over = 1;
+  return NULL;
+}
+
+static void begin_bystander(bystander *b) {
+  if (pthread_create(&b->thread, NULL, stand_by, b)) die("thread");
+}
+
+static void end_bystander(bystander *b) {
+  pthread_join(b->thread, NULL);
+  show_waits("bystander", &b->p);
+}
+
+// Sessions with `-n` ephemeral nodes in all expire while another client sends requests.
+static void run_expire(void) {
+  char path[128];
+  int count = (total_ops + EPHEMERALS_MAX - 1) / EPHEMERALS_MAX, left = count;
+  struct pollfd *silent = calloc(count, sizeof *silent);
+  prober p = {.fd = dial()};
+  timeout_ms = EXPIRES_MS;
+  for (int i = 0; i < count; i++) silent[i] = (struct pollfd){.fd = dial(), .events = POLLIN};
+  // In turn, so that none of them is silent before the last one is.
   for (long i = 0; i < total_ops; i++) {
     sprintf(path, "%s/%ld", base, i);
-    create_one_of_many(ending, path, 0, 1);
+    create_one_of_many(silent[i / PREPARE_WINDOW % count].fd, path, 0, 1);
   }
-  finish_many(ending);
-  prober before = {.fd = dial()};
-  for (double began = now(); now() - began < duration;) probe(&before);
-  prober during = {.fd = before.fd};
-  double began = now(), ended = 0, cpu = cpu_seconds(server_pid);
-  write_all(ending, b, encode_close(b, 9));
-  struct pollfd answer = {.fd = ending, .events = POLLIN};
-  // Until some time after the reply to the close: nodes may be deleted later than that.
+  finish_many(silent[(total_ops - 1) / PREPARE_WINDOW % count].fd);
+  double began = now(), ended = 0;
+  // The server closes the connection of a session that has expired; nodes may be deleted later.
   while (!ended || now() - ended < duration) {
-    probe(&during);
-    if (ended || !poll(&answer, 1, 0)) continue;
-    ended = now();
-    cpu = cpu_seconds(server_pid) - cpu;
+    probe(&p);
+    if (ended || !poll(silent, count, 0)) continue;
+    for (int i = 0; i < count; i++)
+      if (silent[i].revents) {
+        silent[i].fd = -1;
+        left--;
+      }
+    if (!left) ended = now();
   }
-  sprintf(path, "%s/0", base);
-  if (exists(before.fd, path)) {
-    fprintf(stderr, "an ephemeral node outlived its session\n");
-    exit(2);
+  for (long i = 0; i < total_ops; i += PREPARE_WINDOW) {
+    sprintf(path, "%s/%ld", base, i);
+    if (exists(p.fd, path)) {
+      fprintf(stderr, "an ephemeral node outlived its session\n");
+      exit(2);
+    }
   }
-  printf("end: %ld ephemerals  longest before %.0f us  during %.0f us  over in %.0f us  "
-         "srv_cpu %.0f ms\n",
-         total_ops, longest_of(&before) * 1e6, longest_of(&during) * 1e6, (ended - began) * 1e6,
-         cpu * 1e3);
+  show_waits("expire", &p);
+  printf("%ld ephemerals of %d sessions were gone after %.1f s\n", total_ops, count,
+         ended - began);
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -686,7 +735,9 @@ static void run_watch(void) {
   int setter = dial();
   char b[4096], reply[256];
   double *took = calloc(rounds, sizeof(double));
-  for (int r = 0; r < rounds; r++) {
+  bystander aside = {.is_over = !beside};
+  if (beside) begin_bystander(&aside);
+  for (int r = 0; r < rounds || !aside.is_over; r++) {
     events_seen = 0;
     for (int i = 0; i < connections; i++) {
       connection *c = all + i;
@@ -700,7 +751,7 @@ static void run_watch(void) {
     double began = now();
     write_all(setter, b, encode_set(b, r + 1, "/zkload/d", data_size));
     while (events_seen < connections) turn(100);
-    took[r] = now() - began;
+    took[r % rounds] = now() - began;
     read_all(setter, reply, 4);
     read_all(setter, reply, get32(reply));
   }
@@ -709,6 +760,7 @@ static void run_watch(void) {
          "(%.0f notifications/s) rss %ld MiB\n",
          connections, rounds, took[rounds / 2] * 1e3, took[0] * 1e3, took[rounds - 1] * 1e3,
          connections / took[rounds / 2], rss_kib(server_pid) / 1024);
+  if (beside) end_bystander(&aside);
 }
 
 static void run_load(void) {
@@ -730,12 +782,18 @@ static void run_load(void) {
   cpu = cpu_seconds(server_pid) - cpu;
   own = own_cpu_seconds() - own;
   measuring = 0;
+  bystander aside = {.p = {.reads_only = 1}};
+  if (beside) {
+    begin_bystander(&aside);
+    while (!aside.is_over) turn(100);
+  }
   stopped = 1;
   printf("%-7s c=%-3d w=%-4d %9.0f ops/s  p50 %8.0f us  p99 %8.0f us  err %ld(%d)  srv_cpu "
          "%4.0f%%  %6.2f us/op  rss %ld MiB  cli_cpu %3.0f%%\n",
-         op, connections, window, ops / elapsed, histogram_quantile(.5) * 1e6,
-         histogram_quantile(.99) * 1e6, errors, last_error, 100 * cpu / elapsed, 1e6 * cpu / ops,
-         rss_kib(server_pid) / 1024, 100 * own / elapsed);
+         op, connections, window, ops / elapsed, histogram_quantile(&latencies, .5) * 1e6,
+         histogram_quantile(&latencies, .99) * 1e6, errors, last_error, 100 * cpu / elapsed,
+         1e6 * cpu / ops, rss_kib(server_pid) / 1024, 100 * own / elapsed);
+  if (beside) end_bystander(&aside);
   double drain = now();
   while (in_flight() && now() - drain < 10) turn(100);
   for (int i = 0; i < connections; i++) {
@@ -751,17 +809,19 @@ static void usage(void) {
       stderr,
       "usage: zkload [-H host] [-p port] [-c conns=10] [-w window=100] [-t secs=5]\n"
       "              [-u warmup_secs=1] [-n total_ops] [-d datasize=100] [-k keys]\n"
-      "              [-P serverpid] [-r rounds] [-D] OP\n"
+      "              [-P serverpid] [-r rounds] [-b bystander_secs] [-D] OP\n"
       " OP: get exists set create eph(ephemeral create+delete pairs) kids(getChildren of 100)\n"
       "     mix(90%% get/10%% set) ping\n"
       "     watch: every conn sets a data watch on one node, time setData -> last notification\n"
       "            (-r rounds)\n"
       "     idle:  open -c sessions, ping every 8 s, hold -t secs, report server RSS (needs -P)\n"
-      "     probe: one request at a time for -t secs, a read and a write in turn: the longest\n"
-      "     end:   a session with -n ephemerals ends: the longest wait of a prober, before, during\n"
+      "     probe: one request at a time for -t secs, a get and a set in turn: how long they wait\n"
+      "     expire: sessions with -n ephemerals expire: how long the requests of a prober wait\n"
       " -k: get, exists, set and mix draw from that many nodes, made beforehand, instead of one;\n"
       "     kids from as many parents as have that many children in all; create and eph find\n"
       "     the nodes there\n"
+      " -b: the load goes on for so long after the measurement, or the watches, while a bystander\n"
+      "     asks one get a millisecond, unless the last takes longer; beside watches also sets\n"
       " -D: delete what op create has made, after the measurement\n"
       " output: op conns window ops/s p50_us p99_us errors server_cpu%% server_us_per_op\n"
       "         server_rss_MiB client_cpu%%\n");
@@ -779,7 +839,7 @@ static void allow_files(void) {
 
 static void parse_options(int count, char **values) {
   int o;
-  while ((o = getopt(count, values, "H:p:c:w:t:u:n:d:k:P:r:Dh")) > 0) switch (o) {
+  while ((o = getopt(count, values, "H:p:c:w:t:u:n:d:k:P:r:b:Dh")) > 0) switch (o) {
       case 'H': host = optarg; break;
       case 'p': port = atoi(optarg); break;
       case 'c': connections = atoi(optarg); break;
@@ -790,6 +850,7 @@ static void parse_options(int count, char **values) {
       case 'd': data_size = atoi(optarg); break;
       case 'k': keys = atol(optarg); break;
       case 'P': server_pid = atoi(optarg); break;
+      case 'b': beside = atof(optarg); break;
       case 'D': clean_up = 1; break;
       case 'r': rounds = atoi(optarg); break;
       default: usage();
@@ -805,14 +866,16 @@ int main(int count, char **values) {
   allow_files();
   for (int i = 0; i < KINDS; i++)
     if (!strcmp(op, kind_names[i])) kind = i;
-  int watch = !strcmp(op, "watch"), idle = !strcmp(op, "idle"), end = !strcmp(op, "end"),
+  int watch = !strcmp(op, "watch"), idle = !strcmp(op, "idle"), expire = !strcmp(op, "expire"),
       probing = !strcmp(op, "probe");
-  if (kind < 0 && !watch && !idle && !end && !probing) usage();
+  if (kind < 0 && !watch && !idle && !expire && !probing) usage();
+  if (expire && !total_ops) usage();
+  if (beside && (total_ops || (kind < 0 && !watch))) usage();
   if (keys && (kind < 0 || kind == PING)) usage();
   if (keys && kind == KIDS && keys < CHILDREN) usage();
   if (kind != PING) setup();
-  if (probing || end) {
-    probing ? run_probe() : run_end();
+  if (probing || expire) {
+    probing ? run_probe() : run_expire();
     return 0;
   }
   prepare_frames();

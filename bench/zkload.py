@@ -20,8 +20,9 @@ _IDLE: Final = re.compile(
     r"idle: (?P<sessions>\d+) sessions .*before (?P<before>\d+) KiB\s+opened \d+ KiB\s+"
     r"settled (?P<settled>\d+) KiB\s+after \d+ s (?P<after>\d+) KiB"
 )
-_PROBE: Final = re.compile(r"probe: .*longest read (?P<read>\d+) us\s+write (?P<write>\d+) us")
-_END: Final = re.compile(r"end: .*before (?P<before>\d+) us\s+during (?P<during>\d+) us")
+_WAITS: Final = re.compile(
+    r"(?P<op>get|set) p50 \d+ us p999 (?P<p999_us>\d+) us longest (?P<longest_us>\d+) us"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,26 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """How long requests of a bystander took that were sent one at a time."""
+
+    p999_ms: float
+    longest_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The waits of a prober, by the operation."""
+
+    get: Waits
+    set: Waits
+
+    @property
+    def longest_ms(self) -> float:
+        return max(self.get.longest_ms, self.set.longest_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """The result of one run of a cell."""
 
@@ -60,22 +81,30 @@ class Load:
     p50_us: float
     p99_us: float
     cpu_us_per_op: float
+    # Of a client with one request in flight, beside the load; None if there was none.
+    bystander: Waits | None = None
 
 
-def load(server: Server, cell: Cell, seconds: float, warmup_s: float) -> Load:
-    """Put the load of one cell on a server for that long."""
+def load(
+    server: Server, cell: Cell, seconds: float, warmup_s: float, beside_s: float = 0.0
+) -> Load:
+    """Put the load of one cell on a server for that long, and then longer, beside a bystander."""
     options = ["-c", str(cell.connections), "-w", str(cell.window), "-t", str(seconds)]
-    options += ["-u", str(warmup_s), "-k", str(cell.keys), "-D"]
-    return read_load(_run(server, [*options, cell.op], seconds + warmup_s))
+    options += ["-u", str(warmup_s), "-k", str(cell.keys), "-b", str(beside_s), "-D"]
+    return read_load(_run(server, [*options, cell.op], seconds + warmup_s + beside_s))
 
 
-def read_load(line: str) -> Load:
-    """Read zkload's line about a load; raises BenchError if a request failed."""
-    match = _understood(_LOAD, line)
+def read_load(text: str) -> Load:
+    """Read zkload's lines about a load; raises BenchError if a request failed."""
+    match = _understood(_LOAD, text)
     if int(match["errors"]):
         raise BenchError(f"{match['errors']} requests failed with code {match['last_error']}")
     return Load(
-        *(float(match[name]) for name in ("ops_per_s", "p50_us", "p99_us", "cpu_us_per_op"))
+        float(match["ops_per_s"]),
+        float(match["p50_us"]),
+        float(match["p99_us"]),
+        float(match["cpu_us_per_op"]),
+        _read_waits(text).get("get"),
     )
 
 
@@ -98,24 +127,29 @@ def read_idle(line: str) -> Idle:
     return Idle((settled - before) / sessions, (after - settled) / sessions)
 
 
-def probe(server: Server, seconds: float) -> float:
-    """Send one request after the other; return the milliseconds of the longest wait."""
+def probe(server: Server, seconds: float) -> Probe:
+    """Send one request after the other, a get and a set in turn."""
     return read_probe(_run(server, ["-t", str(seconds), "probe"], seconds))
 
 
-def read_probe(line: str) -> float:
-    match = _understood(_PROBE, line)
-    return max(int(match["read"]), int(match["write"])) / 1000
+def read_probe(text: str) -> Probe:
+    """Read zkload's line about a prober."""
+    found = _read_waits(text)
+    if found.keys() != {"get", "set"}:
+        raise BenchError(f"zkload said {text.strip()!r}")
+    return Probe(**found)
 
 
-def end_session(server: Server, ephemerals: int, seconds: float) -> tuple[float, float]:
-    """End a session that has so many nodes.
+def probe_watched(server: Server, watchers: int, seconds: float) -> Probe:
+    """The same while all watchers of a node are told again and again."""
+    options = ["-c", str(watchers), "-r", "1", "-w", "1", "-b", str(seconds), "watch"]
+    return read_probe(_run(server, options, seconds))
 
-    Returns the milliseconds of the longest wait of another client: before, and meanwhile.
-    """
-    options = ["-n", str(ephemerals), "-d", "0", "-t", str(seconds), "end"]
-    match = _understood(_END, _run(server, options, 2 * seconds + ephemerals / 1000))
-    return int(match["before"]) / 1000, int(match["during"]) / 1000
+
+def probe_expiry(server: Server, ephemerals: int, seconds: float) -> Probe:
+    """The same while sessions with so many nodes expire, and for so long afterwards."""
+    options = ["-n", str(ephemerals), "-t", str(seconds), "expire"]
+    return read_probe(_run(server, options, seconds + ephemerals / 1000))
 
 
 @contextlib.contextmanager
@@ -134,6 +168,13 @@ def loading(server: Server, cell: Cell) -> Iterator[None]:
     finally:
         process.terminate()
         process.communicate()
+
+
+def _read_waits(text: str) -> dict[str, Waits]:
+    return {
+        match["op"]: Waits(int(match["p999_us"]) / 1000, int(match["longest_us"]) / 1000)
+        for match in _WAITS.finditer(text)
+    }
 
 
 def _understood(pattern: re.Pattern[str], line: str) -> re.Match[str]:

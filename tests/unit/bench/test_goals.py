@@ -9,9 +9,9 @@ from bench.etcd import EtcdRun
 from bench.goals import Goal, Got
 from bench.matrix import SPREAD_KEYS, cells
 from bench.report import as_markdown
-from bench.results import Figure, Other, Pair, Results
+from bench.results import Figure, Meanwhile, Other, Pair, Results, Tail
 from bench.run import options
-from bench.zkload import Cell, Load
+from bench.zkload import Cell, Load, Probe, Waits
 
 
 def _ratio(ratio: float, p99_ratio: float = 1.0) -> dict[str, list[Load]]:
@@ -33,6 +33,61 @@ def _got(what: str, results: Results) -> Got | None:
 
 def _figure(name: Figure, paddock: float, apache: float | None) -> Results:
     return Results(about={}, others={name: Other("it", Pair(paddock, apache))})
+
+
+def _tail(paddock: tuple[float, float], apache: tuple[float, float] | None) -> Tail:
+    """Return the longest waits of a get and a set."""
+    both = {"paddock": paddock, "apache": apache}
+    return Tail(
+        "it",
+        {
+            name: [] if ms is None else [Probe(Waits(0, ms[0]), Waits(0, ms[1]))]
+            for name, ms in both.items()
+        },
+    )
+
+
+def _snapshots(without_ms: float, during_ms: float) -> Results:
+    tails = {
+        Meanwhile.WRITES: _tail((1, without_ms), (400, 400)),
+        Meanwhile.SNAPSHOTS: _tail((during_ms, 1), (400, 400)),
+    }
+    return Results(about={}, tails=tails)
+
+
+def test_a_wait_is_held_against_that_for_the_same_operation_unless_nobody_notices() -> None:
+    what = "longest wait while large sessions expire"
+
+    def got(*waits: tuple[float, float] | None) -> Got | None:
+        [paddock, apache] = waits
+        assert paddock is not None
+        return _got(what, Results(about={}, tails={Meanwhile.EXPIRY: _tail(paddock, apache)}))
+
+    assert got((30, 30), (15, 60)) == Got(2, "get")
+    assert got((30, 30), (60, 15)) == Got(2, "set")
+    assert got((5, 4), (1, 1)) == Got(0.5, "get")
+    assert got((30, 30), None) is None
+    assert _got(what, _snapshots(1, 1)) is None
+
+
+def test_the_bystander_of_no_cell_may_wait_much_longer_than_on_apache() -> None:
+    def runs(paddock_ms: float, apache_ms: float) -> dict[str, list[Load]]:
+        both = {"paddock": paddock_ms, "apache": apache_ms}
+        return {name: [Load(1, 1, 1, 1, Waits(0, ms))] for name, ms in both.items()}
+
+    loads = {
+        Cell("get", 1, 1): runs(1, 10),
+        Cell("set", 1, 1): runs(65, 5),
+        Cell("create", 1, 1): runs(250, 500),
+        Cell("eph", 1, 1): _ratio(3),
+    }
+    results = Results(about={}, loads=loads)
+    assert _got("longest wait of a bystander, median cell", results) == Got(0.5)
+    got = _got("longest wait of a bystander, beyond Apache's", results)
+    assert got == Got(60, "set c1 w1")
+    assert _goal("longest wait of a bystander, beyond Apache's").verdict(got) == "falls short"
+    del loads[Cell("set", 1, 1)]
+    assert _got("longest wait of a bystander, beyond Apache's", results) == Got(0, "get c1 w1")
 
 
 def test_the_worst_of_the_cells_decides_and_is_named() -> None:
@@ -90,9 +145,12 @@ def test_tails_are_those_of_all_cells() -> None:
         ("1,000 watchers told", _figure(Figure.WATCHES, 10, 18), "reaches the aim"),
         ("an idle session", _figure(Figure.IDLE_SESSION, 21, None), "falls short"),
         ("growth of an idle session", _figure(Figure.IDLE_GROWTH, 0, 0), "holds"),
-        ("pause that a snapshot adds", _figure(Figure.SNAPSHOT_ADDS, 0, 900), "holds"),
-        ("pause that a snapshot adds", _figure(Figure.SNAPSHOT_ADDS, 51, 900), "falls short"),
-        ("pause when a large session ends", _figure(Figure.SESSION_END, 3, 2), "falls short"),
+        ("pause that a snapshot adds", _snapshots(60, 110), "holds"),
+        ("pause that a snapshot adds", _snapshots(110, 60), "holds"),
+        ("pause that a snapshot adds", _snapshots(59, 110), "falls short"),
+        ("longest wait while snapshots are written", _snapshots(1, 200), "reaches the aim"),
+        ("longest wait while snapshots are written", _snapshots(1, 400), "holds"),
+        ("longest wait while snapshots are written", _snapshots(1, 401), "falls short"),
     ],
 )
 def test_a_limit_is_kept_from_below_and_a_speed_from_above(

@@ -24,10 +24,10 @@ from bench.clients import (
 from bench.matrix import SPREAD_KEYS, cells
 from bench.recipes import Growth, Line, RecipeTask
 from bench.report import as_markdown
-from bench.results import Pair, Results
+from bench.results import Meanwhile, Pair, Results, Tail
 from bench.run import PARTS, options
 from bench.servers import BenchError, file_system_of
-from bench.zkload import Cell, Idle, Load, read_idle, read_load, read_probe
+from bench.zkload import Cell, Idle, Load, Probe, Waits, read_idle, read_load, read_probe
 
 LINE = (
     "get     c=10  w=100      24311 ops/s  p50    42992 us  p99    59769 us  err 0(0)  "
@@ -59,10 +59,25 @@ def test_a_line_about_idle_sessions_is_read() -> None:
         read_idle(LINE)
 
 
-def test_the_longest_wait_of_a_prober_is_that_of_reads_and_writes() -> None:
-    line = "probe: 9 requests  p50 40 us  p99 90 us  longest read {} us  write {} us\n"
-    assert read_probe(line.format(2500, 100)) == 2.5
-    assert read_probe(line.format(100, 2500)) == 2.5
+GETS = "  get p50 40 us p999 90 us longest 2500 us"
+SETS = "  set p50 400 us p999 900 us longest 1500 us"
+
+
+def test_the_longest_wait_of_a_prober_is_that_of_gets_and_sets() -> None:
+    found = read_probe(f"probe: 9 requests{GETS}{SETS}\n")
+    assert found == Probe(get=Waits(0.09, 2.5), set=Waits(0.9, 1.5))
+    assert found.longest_ms == 2.5
+    assert Probe(found.set, found.get).longest_ms == 2.5
+    for line in (f"probe: 9 requests{GETS}\n", LINE):
+        with pytest.raises(BenchError, match="zkload said"):
+            read_probe(line)
+
+
+def test_the_bystander_of_a_load_has_a_line_of_its_own() -> None:
+    found = read_load(f"{LINE}bystander: 700 requests{GETS}\n")
+    assert found == Load(24311, 42992, 59769, 39.08, Waits(0.09, 2.5))
+    with pytest.raises(BenchError, match="7 requests failed"):
+        read_load(f"{LINE.replace('err 0(0)', 'err 7(-101)')}bystander: 700 requests{GETS}\n")
 
 
 def test_the_matrix_has_every_cell_and_the_spread_ones() -> None:
@@ -86,6 +101,54 @@ def test_a_ratio_is_made_of_medians() -> None:
 def test_without_the_peer_there_is_no_ratio() -> None:
     results = Results(about={}, loads={Cell("get", 1, 1): {"paddock": [Load(1, 1, 1, 1)]}})
     assert "| get | – |" in as_markdown(results)
+
+
+def test_the_longest_of_all_rounds_counts_and_p999_is_that_of_the_median_one() -> None:
+    def runs(*waits: tuple[float, float]) -> list[Load]:
+        return [Load(1, 1, 1, 1, Waits(*one)) for one in waits]
+
+    loads = {
+        Cell("get", 1, 1): {
+            "paddock": runs((1, 2), (3, 30), (2, 4)),
+            "apache": runs((5, 6)),
+            "limit": runs((0.5, 0.75)),
+        },
+        Cell("set", 1, 1): {"paddock": [Load(1, 1, 1, 1)]},
+    }
+    results = Results(about={}, loads=loads)
+    longest, _, p999 = (
+        as_markdown(results)
+        .partition("## Longest wait of a bystander")[2]
+        .partition("## p99.9 of a bystander")
+    )
+    assert "| get | 30, 6.00, 0.75 |" in longest
+    assert "| get | 2.00, 5.00, 0.50 |" in p999
+    assert "| set |" not in longest
+    found = results.as_json()["loads"]
+    assert isinstance(found, list)
+    assert found[0]["apache"][0]["bystander"] == {"p999_ms": 5, "longest_ms": 6}
+
+
+def test_without_a_bystander_there_is_no_table_of_its_waits() -> None:
+    loads = {Cell("get", 1, 1): {"paddock": [Load(1, 1, 1, 1)]}}
+    assert "bystander" not in as_markdown(Results(about={}, loads=loads)).partition("## Thr")[2]
+
+
+def test_tails_have_a_table_of_gets_and_sets() -> None:
+    def probe(get_ms: float, set_ms: float) -> Probe:
+        return Probe(Waits(get_ms / 10, get_ms), Waits(set_ms / 10, set_ms))
+
+    probes = {"paddock": [probe(10, 20), probe(30, 10)], "apache": [probe(60, 80)]}
+    tails = {Meanwhile.PURGE: Tail("old files are purged", probes)}
+    results = Results(about={}, tails=tails)
+    page = as_markdown(results)
+    assert "| old files are purged | get | 30 | 60 | 0.50× | 2.00 | 6.00 |" in page
+    assert "| old files are purged | set | 20 | 80 | 0.25× | 1.50 | 8.00 |" in page
+    found = results.as_json()["tails"]
+    assert isinstance(found, dict)
+    assert found["a purge"]["apache"] == [
+        {"get": {"p999_ms": 6, "longest_ms": 60}, "set": {"p999_ms": 8, "longest_ms": 80}}
+    ]
 
 
 def test_the_file_system_of_a_folder_is_the_innermost_mount() -> None:

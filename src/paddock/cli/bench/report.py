@@ -19,10 +19,13 @@ from paddock.cli.output import counted, print_json, size_text
 from paddock.cli.version import build
 from paddock.monitor import Figures
 
+_LATENCY_WIDTH: Final = 5
 _TITLES: Final = (
-    *("operation", "clients", "window", "ops/s", "p50 ms", "p99 ms", "max ms", "CPU", "errors"),
+    *("operation", "clients", "window", "ops/s"),
+    *("p50 ms", "p99", "p99.9", "max"),
+    *("CPU", "errors"),
 )
-_WIDTHS: Final = (9, 7, 6, 9, 7, 7, 7, 4, 6)
+_WIDTHS: Final = (9, 7, 6, 8, 6, _LATENCY_WIDTH, _LATENCY_WIDTH, _LATENCY_WIDTH, 4, 6)
 
 
 class Report:
@@ -151,13 +154,17 @@ def row(measured: Measurement) -> list[str]:
         str(cell.clients),
         str(cell.window),
         f"{measured.rate:,.0f}" if measured.rate >= 10 else f"{measured.rate:.1f}",
-        *(
-            "-" if one is None else f"{one:,.3f}" if one < 100 else f"{one:,.1f}"
-            for one in (measured.p50_ms, measured.p99_ms, measured.max_ms)
-        ),
+        *map(_latency, (measured.p50_ms, measured.p99_ms, measured.p999_ms, measured.max_ms)),
         f"{measured.client_cpu:.0%}",
         str(measured.refusals),
     ]
+
+
+def _latency(milliseconds: float | None) -> str:
+    """Return as many digits as there is room for: 0.123, 12.34, 12345."""
+    if milliseconds is None:
+        return "-"
+    return f"{milliseconds:.3f}"[:_LATENCY_WIDTH].rstrip(".")
 
 
 def joined(texts: Sequence[str]) -> str:

@@ -4,13 +4,11 @@ Operations count that are answered between begin and end. Latencies are also not
 answered later, since the slowest are among them.
 """
 
-import math
 import time
-from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from paddock.cli.bench.latencies import Latencies
 from paddock.cli.bench.plan import Cell
 
 # From this share of a processor on, the client is what limits a cell: it has one thread.
@@ -29,6 +27,7 @@ class Measurement:
     problem: str | None
     p50_ms: float | None
     p99_ms: float | None
+    p999_ms: float | None
     max_ms: float | None
     client_cpu: float
 
@@ -53,6 +52,7 @@ class Measurement:
             "ops_per_s": round(self.rate, 3),
             "p50_ms": self.p50_ms,
             "p99_ms": self.p99_ms,
+            "p999_ms": self.p999_ms,
             "max_ms": self.max_ms,
             "client_cpu": round(self.client_cpu, 4),
             "errors": self.refusals,
@@ -69,7 +69,7 @@ class Tally:
         self._operations = 0
         self._refusals = 0
         self._problem: str | None = None
-        self._took = array("d")
+        self._took = Latencies()
         # Clock and processor's time: when it began, and how much passed until it was over.
         self._began = (0.0, 0.0)
         self._passed = (0.0, 0.0)
@@ -88,7 +88,7 @@ class Tally:
     def note(self, seconds: float) -> None:
         """Count an operation and its duration."""
         if self._is_warm:
-            self._took.append(seconds)
+            self._took.add(seconds)
             if not self.is_over:
                 self._operations += 1
 
@@ -100,7 +100,7 @@ class Tally:
 
     def result(self, cell: Cell) -> Measurement:
         """Return the measurement, after `end`."""
-        took = sorted(self._took)
+        took = self._took
         # A clock may stand still for as long as nothing takes.
         seconds = max(self._passed[0], 1e-9)
         return Measurement(
@@ -109,16 +109,12 @@ class Tally:
             self._operations,
             self._refusals,
             self._problem,
-            _milliseconds(percentile(took, 50)),
-            _milliseconds(percentile(took, 99)),
-            _milliseconds(percentile(took, 100)),
+            _milliseconds(took.percentile(50)),
+            _milliseconds(took.percentile(99)),
+            _milliseconds(took.percentile(99.9)),
+            _milliseconds(took.percentile(100)),
             self._passed[1] / seconds,
         )
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """Return a percentile; None of no values."""
-    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1] if ordered else None
 
 
 def _milliseconds(seconds: float | None) -> float | None:

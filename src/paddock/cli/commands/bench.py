@@ -63,9 +63,10 @@ def command(
     """Measure how fast a service is, for about 15 seconds.
 
     Each operation is measured one at a time, then by several clients, then with many requests of
-    each under way: operations in a second, and how long the median, the 99th of a hundred and the
-    slowest took. CPU is how busy this client was, which is Python in one process: near 100%, the
-    client is the limit and not the server.
+    each under way: operations in a second, and the latencies in ms, from the call to its result:
+    the median, those that 99% and 99.9% did not exceed, and the longest. CPU is how busy this
+    client was, which is Python in one process: near 100%, the client is the limit and not the
+    server.
 
     Everything is made below one path and removed at the end, also after Ctrl-C. Status 1 says that
     something was refused, or a connection lost.

@@ -8,15 +8,16 @@ from paddock.cli.bench.tally import Measurement
 from paddock.cli.version import build
 from paddock.monitor import Figures
 
-FAST = Measurement(Cell("get", 4, 100), 0.5, 125_000, 0, None, 1.2345, 99.5, 123.456, 0.987)
-SLOW = Measurement(Cell("lock", 1), 0.5, 1, 0, None, 400.0, 400.0, 400.0, 0.01)
-NONE = Measurement(Cell("create", 1), 0.5, 0, 1, "/a: quota exceeded", None, None, None, 0.0)
+FAST = Measurement(Cell("get", 4, 100), 0.5, 125_000, 0, None, 1.2345, 99.5, 123.456, 60_000, 0.987)
+SLOW = Measurement(Cell("lock", 1), 0.5, 1, 0, None, 400.0, 400.0, 1400.0, 9.9996, 0.01)
+NONE = Measurement(Cell("create", 1), 0.5, 0, 1, "/a: quota exceeded", None, None, None, None, 0.0)
 
 
 def test_a_row_has_what_was_measured() -> None:
-    assert row(FAST) == ["get", "4", "100", "250,000", "1.234", "99.500", "123.5", "99%", "0"]
-    assert row(SLOW) == ["lock", "1", "1", "2.0", "400.0", "400.0", "400.0", "1%", "0"]
-    assert row(NONE) == ["create", "1", "1", "0.0", "-", "-", "-", "0%", "1"]
+    fast = ["get", "4", "100", "250,000", "1.234", "99.50", "123.4", "60000", "99%", "0"]
+    assert row(FAST) == fast
+    assert row(SLOW) == ["lock", "1", "1", "2.0", "400.0", "400.0", "1400", "10.00", "1%", "0"]
+    assert row(NONE) == ["create", "1", "1", "0.0", "-", "-", "-", "-", "0%", "1"]
 
 
 def test_rows_are_of_one_width_and_fit_into_a_terminal() -> None:
