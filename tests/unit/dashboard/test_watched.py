@@ -1,11 +1,15 @@
-"""What a page is told that takes its events slowly."""
+"""What a page is told that takes its events slowly, and watches that bring too much."""
 
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
+from paddock.client.client import Client
+from paddock.client.states import Event, EventType, SessionState
 from paddock.dashboard import watched
-from paddock.dashboard.watched import Stream
+from paddock.dashboard.watched import EVENTS_MAX, Stream, Watched
 
 
 def test_a_slow_page_is_told_to_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,5 +36,50 @@ def test_of_states_and_overviews_the_newest_counts() -> None:
         assert await stream.next() == [("overview", {"number": 2}), ("changed", {"path": "/a"})]
         stream.close()
         assert await stream.next() == []
+
+    asyncio.run(main())
+
+
+class Service:
+    """The client of a service where watches are set, and nothing happens."""
+
+    def __init__(self) -> None:
+        self.set: list[Callable[[Event], None]] = []
+        self.forgotten: list[Callable[[Event], None]] = []
+
+    async def add_watch(
+        self, path: str, watcher: Callable[[Event], None], *, recursive: bool
+    ) -> None:
+        self.set.append(watcher)
+
+    def forget_watcher(self, watcher: Callable[[Event], None]) -> None:
+        self.forgotten.append(watcher)
+
+
+async def _passes() -> None:
+    """Let tasks do what they can do now."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_watch_that_brings_too_much_is_given_up_at_once() -> None:
+    """The answer to any other request comes behind all of its events."""
+
+    async def main() -> None:
+        service, pages = Service(), Watched()
+        stream = pages.add(["/"])
+        pages.use(cast(Client, service))
+        await _passes()
+        (busy,) = service.set
+        event = Event(SessionState.CONNECTED, EventType.CHANGED, "/busy")
+        for _ in range(EVENTS_MAX):
+            busy(event)
+        assert not service.forgotten
+        busy(event)
+        assert service.forgotten == [busy]
+        await _passes()
+        assert pages.watches == [("/", False)]
+        assert ("resync", {}) in await stream.next()
+        await pages.close()
 
     asyncio.run(main())
