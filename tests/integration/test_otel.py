@@ -339,7 +339,9 @@ def test_a_hand_over_is_seen_from_both_sides(run: Run, telemetry: Telemetry) -> 
                 grant = await Lock(client, "/lock").acquire()
             with telemetry.span("waiter"):
                 waiting = asyncio.create_task(Lock(other, "/lock").acquire())
+            # The waiter watches the holder's node, and so does the holder, since it holds on.
             await until(lambda: other.metrics().watches["data"] == 1)
+            await until(lambda: client.metrics().watches["data"] == 1)
             with telemetry.span("end"):
                 await grant.release()
             second = await waiting

@@ -15,6 +15,8 @@ from paddock.state.table import Table
 from paddock.state.watcher import RECURSIVE, Watcher
 
 _SLASH: Final = 47
+# How many letters have a bit of their own, in 64 bits with a sign.
+_LETTERS: Final = 61
 
 
 class Branch:
@@ -23,7 +25,7 @@ class Branch:
     Invariant: it is watched or has two branches at least, unless it is the root.
     """
 
-    __slots__ = ("branches", "parent", "path", "watchers")
+    __slots__ = ("branches", "letters", "parent", "path", "watchers")
 
     def __init__(self, path: bytes, parent: Branch | None) -> None:
         # The root has the empty path here, since it is the beginning of all others.
@@ -32,6 +34,13 @@ class Branch:
         self.watchers: dict[Watcher, int] = {}
         # By the first segment behind this path, with its slash.
         self.branches = Table[Branch]()
+        # The bits of the letters that these begin with (`_letter`), and of some that did once.
+        self.letters: i64 = 0
+
+    def put(self, key: bytes, below: Branch) -> None:
+        """Put a branch below this one."""
+        self.branches[key] = below
+        self.letters |= _letter(key, 0)
 
 
 class RecursiveWatches:
@@ -74,9 +83,12 @@ class RecursiveWatches:
         if path == b"/":
             return
         branch = self._root
-        concerned.update(branch.watchers)
+        if branch.watchers:
+            concerned.update(branch.watchers)
         start = 0
-        while branch.branches:
+        # Most of what changes is not below any of them: to see that by a letter takes a twentieth
+        # of what it takes to look for the segment.
+        while branch.letters & _letter(path, start):
             end = path.find(b"/", start + 1)
             if end < 0:
                 return
@@ -104,13 +116,13 @@ class RecursiveWatches:
             below = branch.branches.get(key)
             if below is None:
                 below = Branch(path, branch)
-                branch.branches[key] = below
+                branch.put(key, below)
             elif len(below.path) != end and not _begins_with(path, below.path, end):
                 # Only the beginning of the branch is on our way: it gets a branch of its own.
                 shared = _shared(path, below.path, end)
                 middle = Branch(path[:shared], branch)
-                branch.branches[key] = middle
-                middle.branches[_segment(below.path, shared)] = below
+                branch.put(key, middle)
+                middle.put(_segment(below.path, shared), below)
                 below.parent = middle
                 below = middle
             branch = below
@@ -126,14 +138,24 @@ def _prune(branch: Branch) -> None:
     key = _segment(branch.path, len(parent.path))
     for only in branch.branches.values():
         only.parent = parent
-        parent.branches[key] = only
+        parent.put(key, only)
         return
     del parent.branches[key]
     if not parent.branches:
         parent.branches = Table()
+        parent.letters = 0
     if not parent.watchers:
         # It has lost one of its branches, so this goes no further up.
         _prune(parent)
+
+
+def _letter(path: bytes, slash: i64) -> i64:
+    """Return a bit for the letter behind a slash, which some letters share."""
+    bit: i64 = 1
+    if slash + 1 < len(path):
+        letter: int = path[slash + 1]
+        bit <<= letter % _LETTERS
+    return bit
 
 
 def _segment(path: bytes, start: int) -> bytes:

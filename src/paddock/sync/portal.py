@@ -78,21 +78,24 @@ class _Call(Generic[T]):
         """The call in an error message."""
         return self.name if self.path is None else f"{self.name} {self.path}"
 
-    def begin(self) -> bool:
-        """Start it; return whether it is in progress then."""
+    def begin(self) -> asyncio.Future[T] | None:
+        """Start it; return its future if it is in progress then."""
         positional, named = self._arguments
         try:
             if self.is_given_up:
                 raise asyncio.CancelledError
-            self.future = asyncio.ensure_future(self._function(*positional, **named))
+            begun = self._function(*positional, **named)
+            # Most operations of a client are futures, and need no task.
+            future = begun if isinstance(begun, asyncio.Future) else asyncio.ensure_future(begun)
         except BaseException as error:
             self.error = error
             self.settled.release()
-            return False
-        if self.future.done():
-            self.settle(self.future)
-            return False
-        return True
+            return None
+        if future.done():
+            self.settle(future)
+            return None
+        self.future = future
+        return future
 
     def settle(self, future: asyncio.Future[T]) -> None:
         """Keep the result or error, and wake the thread."""
@@ -287,8 +290,13 @@ class Portal:
         Only for the loop's thread. The result need not be retrieved.
         """
         self._kept.add(task)
-        task.add_done_callback(self._kept.discard)
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        task.add_done_callback(self._let_go)
+
+    def _let_go(self, task: asyncio.Task[Any]) -> None:
+        self._kept.discard(task)
+        if not task.cancelled():
+            # Retrieved, or the loop would log it.
+            task.exception()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -312,10 +320,10 @@ class Portal:
             await asyncio.wait(left)
 
     def _begin(self, call: _Call[Any]) -> None:
-        if call.begin():
-            assert call.future is not None, "it was begun"
+        future = call.begin()
+        if future is not None:
             self._under_way.add(call)
-            call.future.add_done_callback(lambda future: self._finish(call, future))
+            future.add_done_callback(lambda future: self._finish(call, future))
 
     def _finish(self, call: _Call[Any], future: asyncio.Future[Any]) -> None:
         self._under_way.discard(call)
@@ -343,11 +351,13 @@ async def _within(seconds: float, functions: Sequence[Callable[[], Awaitable[obj
 
 
 def _at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Return a coroutine function that does the same."""
+    """Return a function that does the same, and returns a future that is done."""
 
     @functools.wraps(function)
-    async def at_once(*arguments: P.args, **named: P.kwargs) -> T:
-        return function(*arguments, **named)
+    def at_once(*arguments: P.args, **named: P.kwargs) -> Awaitable[T]:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        done.set_result(function(*arguments, **named))
+        return done
 
     return at_once
 

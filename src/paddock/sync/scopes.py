@@ -48,20 +48,40 @@ class Scope(AbstractContextManager[T, bool | None]):
         traceback: TracebackType | None,
     ) -> bool | None:
         try:
-            if self._held.is_over:
-                # Also when the loop is.
-                return self._held.outcome(error)
-            return self._portal.conclude(self._held.leave, error)
+            # If it is over, the loop may be as well.
+            if not self._held.is_over:
+                self._portal.conclude(self._held.leave, error)
+            return self._held.outcome(error)
         finally:
             if error is not None:
                 # Without the frames that it passed through on the loop.
                 error.__traceback__ = traceback
 
 
+class _Step(asyncio.Future[Any]):
+    """The entering or the leaving of a scope; to cancel it is to cancel the scope's task.
+
+    So it is done when the task has cleaned up, and not before.
+    """
+
+    def __init__(self, task: asyncio.Task[bool]) -> None:
+        super().__init__(loop=task.get_loop())
+        self._task = task
+        self.is_given_up = False
+
+    def cancel(self, msg: Any = None) -> bool:
+        if self.done():
+            return False
+        self.is_given_up = True
+        self._task.cancel(msg)
+        return True
+
+
 class _Held:
     """The asyncio side of a scope: one task that enters it, waits, and leaves it.
 
-    One, because what a scope holds may belong to the task that entered it.
+    One, because what a scope holds may belong to the task that entered it; and no others beside
+    it, since a thread waits meanwhile: entering and leaving are futures that this task completes.
     """
 
     def __init__(
@@ -70,9 +90,11 @@ class _Held:
         self._portal = portal
         self._manager = manager
         self._task: asyncio.Task[bool] | None = None
-        self._value: Any = None
-        self._is_entered = asyncio.Event()
-        self._is_left = asyncio.Event()
+        # Done when the body has ended.
+        self._body: asyncio.Future[None] | None = None
+        # What a thread waits for.
+        self._entering: _Step | None = None
+        self._leaving: _Step | None = None
         # What the body raised, and whether the scope was told.
         self._error: BaseException | None = None
         self._is_told = False
@@ -82,37 +104,28 @@ class _Held:
         """Whether it has ended."""
         return self._task is not None and self._task.done()
 
-    async def enter(self) -> Any:
+    def enter(self) -> asyncio.Future[Any]:
         """Enter it; return its value, or raise what kept us from it."""
-        self._task = task = asyncio.create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._body = loop.create_future()
+        self._task = task = loop.create_task(self._run(self._body))
+        self._entering = entering = _Step(task)
         self._portal.keep(task)
-        entered = asyncio.create_task(self._is_entered.wait())
-        try:
-            await asyncio.wait((entered, task), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError as error:
-            await self.abandon()
-            if task.cancelled():
-                for note in getattr(cancellation(task), "__notes__", ()):
-                    error.add_note(note)
-            raise
-        finally:
-            entered.cancel()
-        if not self._is_entered.is_set():
-            # It failed, and raises here what was wrong.
-            task.result()
-        return self._value
+        task.add_done_callback(self._end)
+        return entering
 
-    async def leave(self, error: BaseException | None) -> bool:
-        """Leave it; return whether it took care of what the body raised."""
-        assert self._task is not None, "it was entered"
+    def leave(self, error: BaseException | None) -> asyncio.Future[None]:
+        """Leave it; after that there is an outcome."""
+        task, body = self._task, self._body
+        assert task is not None, "it was entered"
+        assert body is not None, "it was entered"
         self._error = error
-        self._is_left.set()
-        try:
-            await asyncio.wait([self._task])
-        except asyncio.CancelledError:
-            await self.abandon()
-            raise
-        return self.outcome(error)
+        self._leaving = leaving = _Step(task)
+        if task.done():
+            self._end(task)
+        elif not body.done():
+            body.set_result(None)
+        return leaving
 
     def outcome(self, error: BaseException | None) -> bool:
         """Return the outcome once it has ended, for a body that has raised this or nothing."""
@@ -137,11 +150,13 @@ class _Held:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _run(self) -> bool:
+    async def _run(self, body: asyncio.Future[None]) -> bool:
         try:
-            async with self._manager as self._value:
-                self._is_entered.set()
-                await self._is_left.wait()
+            async with self._manager as value:
+                entering, self._entering = self._entering, None
+                assert entering is not None, "a thread waits for it"
+                entering.set_result(value)
+                await body
                 if self._error is not None:
                     self._is_told = True
                     raise self._error
@@ -151,6 +166,28 @@ class _Held:
                 return False
             raise
         return self._is_told
+
+    def _end(self, task: asyncio.Task[bool]) -> None:
+        """Tell the thread that waits."""
+        entering, self._entering = self._entering, None
+        leaving, self._leaving = self._leaving, None
+        if entering is not None:
+            entering.set_exception(_cause(task, entering))
+        if leaving is None:
+            return
+        if leaving.is_given_up:
+            leaving.set_exception(asyncio.CancelledError())
+        else:
+            leaving.set_result(None)
+
+
+def _cause(task: asyncio.Task[bool], entering: _Step) -> BaseException:
+    """Return why a scope was not entered."""
+    if task.cancelled():
+        # Its notes say whom it waited for.
+        return cancellation(task)
+    error = task.exception()
+    return asyncio.CancelledError() if error is None or entering.is_given_up else error
 
 
 def _add_context(error: BaseException, context: BaseException) -> None:

@@ -90,10 +90,10 @@ def test_a_deep_tree_under_recursive_watches_costs_its_depth_once(
 def test_watching_each_level_of_a_deep_path_costs_the_same_at_each(world: World) -> None:
     watcher = world.open()
     paths = [b"/d" * depth for depth in range(1, 301)]
-    assert max(steps_of(watcher.add_watch, path, RECURSIVE) for path in paths) <= 60
+    assert max(steps_of(watcher.add_watch, path, RECURSIVE) for path in paths) <= 80
     # And so does the removal, from either end.
     for path in (*paths[:100], *reversed(paths[100:])):
-        assert steps_of(watcher.remove_watches, path, RECURSIVE_KIND) <= 60
+        assert steps_of(watcher.remove_watches, path, RECURSIVE_KIND) <= 80
 
 
 @pytest.mark.parametrize("many", [10, 3000])
@@ -108,7 +108,7 @@ def test_an_event_and_a_removal_cost_the_same_whatever_is_watched_elsewhere(
         crowd.add_watch(b"/x/%d/y" % number, RECURSIVE)
         crowd.add_watch(b"/" + b"z/" * (number % 40) + b"%d" % number, RECURSIVE)
     for path in (b"/x/7/y", b"/7"):
-        assert steps_of(crowd.remove_watches, path, RECURSIVE_KIND) <= 60
-        assert steps_of(writer.create, b"/a/b") <= 60
-        assert steps_of(writer.delete, b"/a/b") <= 60
+        assert steps_of(crowd.remove_watches, path, RECURSIVE_KIND) <= 80
+        assert steps_of(writer.create, b"/a/b") <= 80
+        assert steps_of(writer.delete, b"/a/b") <= 80
     assert len(watcher.told) == 4

@@ -60,6 +60,23 @@ def test_a_call_gives_what_was_promised(portal: Portal) -> None:
     assert portal.call(future, "now", is_done=True) == "now"
     assert portal.call(future, "soon", is_done=False) == "soon"
     assert portal.run(threading.current_thread) is portal._thread
+    assert portal.run(asyncio.current_task) is None, "a plain function needs no task"
+
+
+def test_two_calls_may_wait_for_one_future(portal: Portal) -> None:
+    shared = portal.run(lambda: asyncio.get_running_loop().create_future())
+    waiting = threading.Semaphore(0)
+
+    def ask() -> asyncio.Future[str]:
+        waiting.release()
+        return shared
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(portal.call, ask) for _ in range(2)]
+        for _ in asked:
+            assert waiting.acquire(timeout=DEADLINE_S)
+        portal.run(shared.set_result, "both")
+        assert [one.result(DEADLINE_S) for one in asked] == ["both", "both"]
 
 
 @pytest.mark.parametrize("is_installed", [True, False])

@@ -59,6 +59,54 @@ def test_a_scope_is_entered_and_left_by_one_task(portal: Portal) -> None:
     assert room.log == ["entered", "left"]
 
 
+def test_a_scope_takes_one_task_and_no_others_beside_it(portal: Portal) -> None:
+    counts: list[int] = []
+
+    @asynccontextmanager
+    async def counting() -> AsyncIterator[None]:
+        counts.append(len(asyncio.all_tasks()))
+        yield
+        await asyncio.sleep(0)
+        counts.append(len(asyncio.all_tasks()))
+
+    before = portal.run(lambda: len(asyncio.all_tasks()))
+    with Scope(portal, counting()):
+        pass
+    assert counts == [before + 1, before + 1]
+
+
+def test_a_scope_that_is_entered_although_it_was_given_up_is_entered(portal: Portal) -> None:
+    room = Room()
+
+    @asynccontextmanager
+    async def stubborn() -> AsyncIterator[str]:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            pass
+        async with room.scope() as value:
+            yield value
+
+    with timeout(0.05):
+        scope = Scope[str](portal, stubborn())
+        assert scope.__enter__() == "value"
+    scope.__exit__(None, None, None)
+    assert room.log == ["entered", "left"]
+
+
+def test_what_a_scope_raises_when_it_is_given_up_does_not_hide_that(portal: Portal) -> None:
+    @asynccontextmanager
+    async def clumsy() -> AsyncIterator[None]:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            fail(ValueError("wrong on the way out"))
+        yield
+
+    with timeout(0.05), pytest.raises(TimeoutError, match="enter: no answer in time"):
+        Scope(portal, clumsy()).__enter__()
+
+
 def test_a_scope_sees_what_its_body_raises(portal: Portal) -> None:
     room = Room()
     error = ValueError("wrong")
@@ -202,7 +250,9 @@ def test_a_scope_that_is_lost_in_silence_hides_no_error_that_it_was_not_told_of(
     async def lose_and_leave() -> bool:
         assert task is not None
         task.cancel()
-        return await scope._held.leave(ValueError("wrong"))
+        error = ValueError("wrong")
+        await scope._held.leave(error)
+        return scope._held.outcome(error)
 
     assert portal.call(lose_and_leave) is False
 

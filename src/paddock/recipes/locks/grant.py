@@ -36,6 +36,9 @@ from paddock.protocol.records import Stat
 from paddock.recipes.common.departure import Departure, OwnedNode
 from paddock.recipes.common.listeners import Listeners
 
+# A grant that is held longer is watched. For a shorter one that would be a request and an event for
+# nothing. If its node is deleted in this time, that is noticed when it is over.
+_WATCH_SECONDS: Final = 0.005
 # Why a grant was lost.
 DELETED: Final = "its node was deleted"
 _OVERDUE: Final = "nothing was heard from the service for a session timeout"
@@ -241,7 +244,7 @@ class Grant(BaseGrant):
     """Proof that something is held, until it is released or lost."""
 
     def __init__(
-        self, held: OwnedNode, *, token: int | None = None, watch_after: float | None = None
+        self, held: OwnedNode, *, token: int | None = None, watch_after: float = _WATCH_SECONDS
     ) -> None:
         super().__init__(held.client)
         # The node that stands for it.
@@ -265,12 +268,7 @@ class Grant(BaseGrant):
         self._hold = None if held.wait is None else held.wait.granted(self.path, self.token)
         self._client.add_listener(self._on_state)
         context = None if self._hold is None else self._hold.context
-        # A fenced grant that is short need not be watched; nor one that is released at once.
-        self._delay: asyncio.Handle = (
-            self._loop.call_soon(self._watch, context=context)
-            if watch_after is None
-            else self._loop.call_later(watch_after, self._watch, context=context)
-        )
+        self._delay = self._loop.call_later(watch_after, self._watch, context=context)
         self._on_state(self._client.state)
 
     def __repr__(self) -> str:

@@ -14,9 +14,10 @@ other, in one order.
 * Expiry, or nothing heard for a session timeout: the holder's scope cancels its body and raises
   GrantLostError; a waiter gets SessionExpiredError. A body that has not ended after a session
   timeout is cancelled again, since `asyncio.wait_for` of Python 3.11 may swallow a cancellation.
-* Deletion of its node by others: the holder's scope does the same, at once. A waiter gets
-  LockStateError when it looks at the line the next time: when the contender before it has gone, or
-  after a reconnect.
+* Deletion of its node by others: the holder's scope does the same, at once; a grant of less than 5
+  ms is not watched, so what happens in that time is noticed after it. A waiter gets LockStateError
+  when it looks at the line the next time: when the contender before it has gone, or after a
+  reconnect.
 * Cancellation: a cancelled waiter or holder leaves the line. Its node is deleted in the background
   for as long as that takes, so it never blocks the others.
 * Never promised: that a holder is alone by the clock. A process may be paused while its session

@@ -17,7 +17,7 @@ from paddock.errors import GrantLostError, NoAuthError
 from paddock.protocol.acl import ACL, ALL, ANYONE, CREATE, DELETE, READ, Identity, digest_id
 from paddock.recipes import Lease, Lock
 from paddock.recipes.locks.grant import Grant, GrantEvent
-from paddock.testing import Direction, EmbeddedServer, FaultProxy, run_virtually
+from paddock.testing import Direction, EmbeddedServer, FaultProxy, SeenRequest, run_virtually
 from tests.support.recipes import stand_in_line, until
 
 
@@ -194,6 +194,42 @@ def test_a_scope_takes_what_a_class_of_ones_own_does_to_take_it() -> None:
             lock = Counted(client, "/lock")
             async with lock:
                 assert lock.taken == 1
+
+    run_virtually(main())
+
+
+def watches(proxy: FaultProxy) -> int:
+    """Return how often the node of a grant was watched."""
+    return sum(isinstance(one, SeenRequest) and one.name == "exists" for one in proxy.seen)
+
+
+def test_only_a_grant_that_is_not_short_is_watched() -> None:
+    async def main() -> None:
+        async with holding() as (proxy, client, grant):
+            # There was no line before, and no node above it.
+            before = watches(proxy)
+            for _ in range(100):
+                await client.sync()
+            await grant.release()
+            await asyncio.sleep(1)
+            assert watches(proxy) == before
+            grant = await Lock(client, "/lock").acquire()
+            await asyncio.sleep(0.01)
+            assert watches(proxy) == before + 1
+            await grant.release()
+
+    run_virtually(main())
+
+
+def test_a_grant_whose_node_was_deleted_before_it_was_watched_is_lost() -> None:
+    async def main() -> None:
+        async with holding() as (proxy, client, grant):
+            before = watches(proxy)
+            await client.delete(grant.path)
+            assert watches(proxy) == before
+            async with asyncio.timeout(0.01):
+                await grant.wait_over()
+            assert grant.is_lost
 
     run_virtually(main())
 
