@@ -10,17 +10,21 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.support.documents import ROOT, Page
-from tests.support.server import ServerMissingError
+from tests.support.server import ServerFailedError, ServerMissingError
 
 #: The page that says how to run them. Its blocks are their configuration.
 PAGE: Final = "docs/how-to/run-applications.md"
 INSTALL_DEADLINE_S: Final = 600.0
+#: How long anything may take, on a busy machine.
+DEADLINE_S: Final = 240.0
 
+_POLL_S: Final = 0.2
 _FOLDER: Final = ROOT / "build" / "applications"
 _LOCKS: Final = ROOT / "requirements"
 
@@ -74,6 +78,16 @@ def block(page: Page, title: str) -> str:
     """Return the block of a page that has this title."""
     (found,) = (one.text for one in page.every_block() if one.title == title)
     return found
+
+
+def wait_until(condition: Callable[[], bool], what: str, story: Callable[[], str] = str) -> None:
+    """Wait until something holds that nobody tells; if it does not, say what is in the logs."""
+    limit = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > limit:
+            raise ServerFailedError(f"it took too long until {what}\n{story()}")
+        # Asking starts processes, some of them three.
+        time.sleep(_POLL_S)
 
 
 def observe(application: str, what: str) -> None:
