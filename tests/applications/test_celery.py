@@ -141,7 +141,8 @@ def _console(title: str) -> list[tuple[str, str]]:
 
 
 def test_a_task_whose_process_is_killed_runs_again(stage: Stage) -> None:
-    names = {"a", "b", "c"}
+    # No more than there are processes: it is queued behind those that wait.
+    names = set("abcdefgh"[:_CONCURRENCY])
     with stage.worker("one") as worker:
         stage.send(*sorted(names))
         victim = min(stage.wait_busy())
@@ -150,7 +151,7 @@ def test_a_task_whose_process_is_killed_runs_again(stage: Stage) -> None:
         os.kill(process, signal.SIGKILL)
         wait_until(lambda: len(stage.begun()[victim]) > 1, "the task begins again", stage.logs)
         observe(
-            "celery", f"begun again {time.monotonic() - began:.1f} s after its process was killed"
+            "celery", f"run again {time.monotonic() - began:.1f} s after its process was killed"
         )
         stage.open_gate()
         stage.wait_ended(names)
@@ -209,3 +210,21 @@ def test_paddock_is_killed_and_comes_back_while_tasks_run(
         f"Paddock was away for {away_s:.1f} s; all done {time.monotonic() - began:.1f} s after"
         f" the kill; {stage.twice()} of {len(names)} tasks ran twice",
     )
+
+
+def test_a_worker_that_has_nothing_to_do_outlives_paddock(
+    stage: Stage, paddock: PaddockServer
+) -> None:
+    stage.open_gate()
+    with stage.worker("one") as worker:
+        stage.send("before")
+        stage.wait_ended({"before"})
+        paddock.kill()
+        # It has noticed, so it does not go on by luck.
+        worker.wait_said("Connection refused")
+        paddock.start()
+        began = time.monotonic()
+        stage.send("after")
+        stage.wait_ended({"after"})
+        observe("celery", f"an idle worker went on {time.monotonic() - began:.1f} s after Paddock")
+        worker.end(signal.SIGTERM)
