@@ -143,6 +143,10 @@ def test_users_install_no_tools_of_ours() -> None:
 
 
 def test_programs_of_others_have_environments_of_their_own() -> None:
-    groups = {"release": [], "applications-celery": [], "applications-tooz": []}
+    groups: dict[str, list[str]] = {
+        "release": [],
+        "applications-celery": [],
+        "applications-tooz": [],
+    }
     wanted = ["applications-celery", "applications-tooz"]
     assert applications({"dependency-groups": groups}) == wanted
