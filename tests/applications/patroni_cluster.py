@@ -63,7 +63,8 @@ def a_python(prefix: list[str]) -> str:
     """Return a Python that PostgreSQL's user may run: ours, or the machine's."""
     for python in (str(Path(sys.base_prefix, "bin", "python3")), "/usr/bin/python3"):
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            command = [*prefix, python, "-c", "import ensurepip, venv"]
+            # By way of a shell: setpriv itself still has root's right to enter any folder.
+            command = [*prefix, "sh", "-c", '"$0" -c "import ensurepip, venv"', python]
             subprocess.run(command, check=True, capture_output=True, timeout=60, cwd="/")
             return python
     raise ServerMissingError(f"there is no Python with venv that the user {_USER} may run")
@@ -202,7 +203,8 @@ class Cluster:
         programs = postgresql()
         prefix = change_of_user(page)
         patroni = installed("patroni", a_python(prefix)) / "patroni"
-        check = subprocess.run([*prefix, str(patroni), "--version"], capture_output=True, cwd="/")
+        command = [*prefix, "sh", "-c", '"$0" --version', str(patroni)]
+        check = subprocess.run(command, capture_output=True, timeout=60, cwd="/")
         if check.returncode:
             raise ServerMissingError(f"the user {_USER} may not run {patroni}")
         ports = free_ports(2 * len(NAMES))
