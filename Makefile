@@ -258,10 +258,11 @@ INCIDENTS ?= 100
 incidents: $(VENV)/.dev judges ## incidents with real processes, from seeds, whose causes `paddock explain` has to name (INCIDENTS=1000, or 7:8)
 	$(PURE) $(BIN)/python -m tests.fault.stage.incidents --seeds $(INCIDENTS) $(INCIDENT)
 
-# Patroni, Celery and tooz come from PyPI, into environments of their own in build/applications.
+# Patroni, Celery and tooz come from PyPI, into environments of their own in build/applications. If it
+# takes too long, it is interrupted, as by Ctrl-C, so that it ends what it has started.
 applications: $(VENV)/.dev ## Patroni with PostgreSQL, Celery, and tooz with its own tests, on Paddock, with what they should survive
 	@tools/judges.sh postgresql
-	$(PURE) timeout 1800 $(BIN)/python -m pytest -s tests/applications
+	$(PURE) timeout --foreground --signal INT --kill-after 120 1800 $(BIN)/python -m pytest -s tests/applications
 
 FILE ?= build/lab/*.history.gz
 judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)

@@ -13,10 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from tests.support.documents import ROOT, Page
 from tests.support.server import ServerFailedError, ServerMissingError
+
+T = TypeVar("T")
 
 #: The page that says how to run them. Its blocks are their configuration.
 PAGE: Final = "docs/how-to/run-applications.md"
@@ -80,14 +82,20 @@ def block(page: Page, title: str) -> str:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: str, story: Callable[[], str] = str) -> None:
-    """Wait until something holds that nobody tells; if it does not, say what is in the logs."""
+def wait_for(find: Callable[[], T | None], what: str, story: Callable[[], str] = str) -> T:
+    """Wait for something that nobody announces; if it does not come, say what is in the logs."""
     limit = time.monotonic() + DEADLINE_S
-    while not condition():
+    while (found := find()) is None:
         if time.monotonic() > limit:
             raise ServerFailedError(f"it took too long until {what}\n{story()}")
         # Asking starts processes, some of them three.
         time.sleep(_POLL_S)
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: str, story: Callable[[], str] = str) -> None:
+    """Wait until something holds that nobody announces."""
+    wait_for(lambda: condition() or None, what, story)
 
 
 def observe(application: str, what: str) -> None:

@@ -1,8 +1,9 @@
 """Three PostgreSQL servers that Patroni keeps, on this machine, with Paddock to agree by.
 
 Their configuration is that of the page, with ports and folders of their own. A node is Patroni and
-its PostgreSQL; it is killed as a machine that loses power: both, by `kill -9`. PostgreSQL refuses
-to run as root, so nodes run as its own user then, in the way that the page says.
+its PostgreSQL. It is killed as a machine that loses power, and paused as one that is suspended: all
+its processes. It reaches Paddock by a proxy of its own, so it can be cut off from it. PostgreSQL
+refuses to run as root, so nodes run as its own user then, in the way that the page says.
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from tests.applications.environment import PAGE, block, installed, variables, wait_until
+from paddock.testing import FaultProxy
+from tests.applications.environment import (
+    DEADLINE_S,
+    PAGE,
+    block,
+    installed,
+    variables,
+    wait_for,
+    wait_until,
+)
 from tests.support.documents import Page
-from tests.support.server import ServerFailedError, ServerMissingError, free_ports
+from tests.support.server import ServerMissingError, free_ports
 
 NAMES: Final = ("a", "b", "c")
 _STOP_DEADLINE_S: Final = 60.0
@@ -73,8 +83,15 @@ def a_python(prefix: list[str]) -> str:
 class Node:
     """Patroni and its PostgreSQL."""
 
-    def __init__(self, command: list[str], configuration: dict[str, Any], folder: Path) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        configuration: dict[str, Any],
+        folder: Path,
+        way_to_paddock: FaultProxy,
+    ) -> None:
         self.name: str = configuration["name"]
+        self.way_to_paddock = way_to_paddock
         self.port = int(configuration["postgresql"]["listen"].rpartition(":")[2])
         self._rest_port = int(configuration["restapi"]["listen"].rpartition(":")[2])
         self._password: str = configuration["postgresql"]["authentication"]["superuser"]["password"]
@@ -98,16 +115,19 @@ class Node:
             )
 
     def kill(self) -> None:
-        """Kill Patroni, then PostgreSQL, whose processes end without their first one."""
+        """Kill all its processes."""
+        doomed = self._signal(signal.SIGKILL)
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
             process.wait(_STOP_DEADLINE_S)
-        postmaster = self._postmaster()
-        if postmaster is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(postmaster, signal.SIGKILL)
-            wait_until(lambda: not _runs(postmaster), f"PostgreSQL of {self.name} has ended")
+        wait_until(lambda: not any(map(_runs, doomed)), f"PostgreSQL of {self.name} has ended")
+
+    def pause(self) -> None:
+        """Stop all its processes in the middle of what they do, until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Stop both cleanly, or kill what does not stop."""
@@ -152,10 +172,34 @@ class Node:
 
     def is_primary(self) -> bool:
         """Return whether PostgreSQL takes writes here, as it says itself."""
+        return self._is_in_recovery() == "f"
+
+    def is_read_only(self) -> bool:
+        """Return whether PostgreSQL runs here and takes no writes, as it says itself."""
+        return self._is_in_recovery() == "t"
+
+    def control(self, *words: str) -> str:
+        """Return what `patronictl` says with this node's configuration."""
+        *prefix, patroni, file = self._command
+        command = [*prefix, str(Path(patroni).with_name("patronictl")), "-c", file, *words]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE_S,
+            cwd=self._folder,
+            env=variables(Path(patroni).parent),
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def _is_in_recovery(self) -> str | None:
         try:
-            return self.query("select pg_is_in_recovery()") == "f"
+            return self.query("select pg_is_in_recovery()")
         except QueryError:
-            return False
+            return None
 
     def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
         connection = HTTPConnection("127.0.0.1", self._rest_port, timeout=10)
@@ -168,6 +212,20 @@ class Node:
             connection.close()
         return answer if isinstance(answer, dict) else {}
 
+    def _signal(self, number: int) -> list[int]:
+        """Send a signal to Patroni and to every process of PostgreSQL; return the latter."""
+        if self._process is not None:
+            self._process.send_signal(number)
+        postmaster = self._postmaster()
+        if postmaster is None:
+            return []
+        # The first one comes first: it starts the others.
+        _send(postmaster, number)
+        children = _children(postmaster)
+        for child in children:
+            _send(child, number)
+        return [postmaster, *children]
+
     def _postmaster(self) -> int | None:
         """Return the id of PostgreSQL's first process, if it runs."""
         try:
@@ -178,13 +236,29 @@ class Node:
         return process if _runs(process) and _serves(process, self._data) else None
 
 
+def _send(process: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+def _stat(process: int) -> tuple[str, int] | None:
+    """Return the state of a process and the id of its parent; nothing if it is gone."""
+    try:
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return state, int(parent)
+
+
 def _runs(process: int) -> bool:
     """Return whether a process runs; one that nobody has waited for does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    found = _stat(process)
+    return found is not None and found[0] != "Z"
+
+
+def _children(process: int) -> list[int]:
+    every = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return [one for one in every if (found := _stat(one)) is not None and found[1] == process]
 
 
 def _serves(process: int, data: Path) -> bool:
@@ -197,7 +271,7 @@ def _serves(process: int, data: Path) -> bool:
 class Cluster:
     """Three nodes."""
 
-    def __init__(self, hosts: str, folder: Path) -> None:
+    def __init__(self, ways_to_paddock: Sequence[FaultProxy], folder: Path) -> None:
         page = Page(PAGE)
         example = yaml.safe_load(block(page, "a.yml"))
         programs = postgresql()
@@ -209,11 +283,12 @@ class Cluster:
             raise ServerMissingError(f"the user {_USER} may not run {patroni}")
         ports = free_ports(2 * len(NAMES))
         self.scope: str = example["scope"]
+        self.retry_timeout_s: int = example["bootstrap"]["dcs"]["retry_timeout"]
         self.nodes: list[Node] = []
-        for name in NAMES:
+        for name, way in zip(NAMES, ways_to_paddock, strict=True):
             mine = copy.deepcopy(example)
             mine["name"] = name
-            mine["zookeeper"]["hosts"] = hosts
+            mine["zookeeper"]["hosts"] = way.hosts
             for part in (mine["restapi"], mine["postgresql"]):
                 part["listen"] = part["connect_address"] = f"127.0.0.1:{ports.pop()}"
             mine["postgresql"]["bin_dir"] = str(programs)
@@ -222,7 +297,7 @@ class Cluster:
             mine["postgresql"]["parameters"]["unix_socket_directories"] = str(folder)
             file = folder / f"{name}.yml"
             file.write_text(yaml.safe_dump(mine))
-            self.nodes.append(Node([*prefix, str(patroni), str(file)], mine, folder))
+            self.nodes.append(Node([*prefix, str(patroni), str(file)], mine, folder, way))
         if prefix:
             user = pwd.getpwnam(_USER)
             for path in (folder, *folder.iterdir()):
@@ -240,23 +315,29 @@ class Cluster:
 
     def leader(self) -> Node:
         """Wait until all is well: one primary, and two that stream from it, one of them in step."""
-        wait_until(self._is_well, "there are one primary and two replicas", self.story)
-        (found,) = self.primaries()
-        return found
+        return wait_for(self._leader, "there are one primary and two replicas", self.story)
 
-    def _is_well(self) -> bool:
+    def successor(self, before: Node) -> Node:
+        """Wait until another node is primary."""
+
+        def found() -> Node | None:
+            return next((one for one in self.nodes if one is not before and one.is_primary()), None)
+
+        return wait_for(found, f"another than {before.name} is primary", self.story)
+
+    def _leader(self) -> Node | None:
         primaries = self.primaries()
         if len(primaries) != 1 or primaries[0].status().get("role") != "primary":
-            return False
+            return None
         streams = "select count(*) filter (where sync_state = 'sync'), count(*)"
         try:
             found = primaries[0].query(
                 f"{streams} from pg_stat_replication where state = 'streaming'"
             )
         except QueryError:
-            return False
+            return None
         in_step, streaming = map(int, found.split("|"))
-        return in_step >= 1 and streaming == len(self.nodes) - 1
+        return primaries[0] if in_step and streaming == len(self.nodes) - 1 else None
 
     def story(self) -> str:
         """Return the ends of the logs, for a test that fails."""
@@ -269,20 +350,15 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(hosts: str) -> Iterator[Cluster]:
+def running(paddock: tuple[str, int]) -> Iterator[Cluster]:
     """Run a cluster from its first start to its end, and remove its folder."""
     folder = Path(tempfile.mkdtemp(prefix="paddock-test-patroni-"))
-    try:
-        cluster = Cluster(hosts, folder)
-        try:
-            for node in cluster.nodes:
-                node.start()
-            cluster.leader()
-            yield cluster
-        finally:
-            for node in cluster.nodes:
-                node.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        raise ServerFailedError(f"{folder} could not be removed")
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        ways = [stack.enter_context(FaultProxy(paddock, seen_max=0)) for _ in NAMES]
+        cluster = Cluster(ways, folder)
+        for node in cluster.nodes:
+            stack.callback(node.stop)
+            node.start()
+        cluster.leader()
+        yield cluster
