@@ -108,7 +108,7 @@ missing_packages() {
     return
   fi
   if [ "$wanted" = postgresql ]; then
-    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null && command -v psql >/dev/null || echo postgresql
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || echo postgresql
     # Root's own Python may be where PostgreSQL's user cannot run it; then Patroni runs with Debian's.
     [ "$(id -u)" != 0 ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
     return

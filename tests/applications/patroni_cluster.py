@@ -52,7 +52,7 @@ class QueryError(Exception):
 def postgresql() -> Path:
     """Return the folder with PostgreSQL's programs, those of the newest version."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=_version)
-    if not found or shutil.which("psql") is None:
+    if not found or not found[-1].with_name("psql").exists():
         raise ServerMissingError("PostgreSQL is missing (Debian: apt-get install postgresql)")
     return found[-1].parent
 
@@ -96,6 +96,8 @@ class Node:
         self._rest_port = int(configuration["restapi"]["listen"].rpartition(":")[2])
         self._password: str = configuration["postgresql"]["authentication"]["superuser"]["password"]
         self._data = Path(configuration["postgresql"]["data_dir"])
+        # Not the one in PATH, which is a script that starts this one.
+        self._psql = str(Path(configuration["postgresql"]["bin_dir"], "psql"))
         self._command = command
         self._folder = folder
         self.log = folder / f"{self.name}.log"
@@ -157,7 +159,7 @@ class Node:
         connection = f"{address} user=postgres dbname=postgres connect_timeout=3"
         try:
             done = subprocess.run(
-                ["psql", "-X", "-q", "-A", "-t", "-c", statement, connection],
+                [self._psql, "-X", "-q", "-A", "-t", "-c", statement, connection],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
