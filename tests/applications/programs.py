@@ -8,11 +8,9 @@ import signal
 import subprocess
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from tests.applications.environment import variables, wait_until
-
-_STOP_DEADLINE_S: Final = 60.0
+from tests.applications.environment import DEADLINE_S, variables, wait_until
 
 
 class Program:
@@ -64,13 +62,13 @@ class Program:
     def end(self, number: int) -> None:
         """Send a signal to its first process alone, and wait for its end."""
         self._process.send_signal(number)
-        self._process.wait(_STOP_DEADLINE_S)
+        self._process.wait(DEADLINE_S)
 
     def kill(self) -> None:
         """Kill it and its children, as a machine that loses power."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(_STOP_DEADLINE_S)
+        self._process.wait(DEADLINE_S)
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
