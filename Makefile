@@ -50,7 +50,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all test-oldest test-newest lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges judge-3.9 incidents clean help
+.PHONY: install build serve test test-all test-oldest test-newest lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges applications judge-3.9 incidents clean help
 
 # pip takes what a lock file has, and only if its hash is the one in that file. What PyPI has no wheel of
 # is built by the setuptools of run.txt, which is installed first.
@@ -257,6 +257,12 @@ lab: $(VENV)/.dev judges ## real partitions, kills, pauses, clocks, slow and ful
 INCIDENTS ?= 100
 incidents: $(VENV)/.dev judges ## incidents with real processes, from seeds, whose causes `paddock explain` has to name (INCIDENTS=1000, or 7:8)
 	$(PURE) $(BIN)/python -m tests.fault.stage.incidents --seeds $(INCIDENTS) $(INCIDENT)
+
+# Patroni, Celery and tooz come from PyPI, into environments of their own in build/applications. If it
+# takes too long, it is interrupted, as by Ctrl-C, so that it ends what it has started.
+applications: $(VENV)/.dev ## Patroni with PostgreSQL, Celery, and tooz with its own tests, on Paddock, with what they should survive
+	@tools/judges.sh postgresql
+	$(PURE) timeout --foreground --signal INT --kill-after 120 1800 $(BIN)/python -m pytest -s tests/applications
 
 FILE ?= build/lab/*.history.gz
 judge: $(VENV)/.dev ## judge histories that were kept, again (FILE=build/lab/cut_off.history.gz)

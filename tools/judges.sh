@@ -4,7 +4,8 @@
 # headers, etcd, on which several servers share a log, Prometheus, the browser Chromium, and MIT's
 # Kerberos, as Debian packages. What Python needs for Kerberos is compiled from PyPI. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
-# returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind;
+# returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind, and
+# `judges.sh postgresql` only PostgreSQL and what Patroni needs beside it;
 # `judges.sh missing` lists the packages that would be installed.
 # `judges.sh zookeeper-3.9` fetches a second Apache ZooKeeper, 3.9.5, with Curator 5.9: PySpark's source
 # distribution carries their jars. They go into a cache outside the tree, once.
@@ -106,6 +107,12 @@ missing_packages() {
     command -v valgrind >/dev/null || echo valgrind
     return
   fi
+  if [ "$wanted" = postgresql ]; then
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || echo postgresql
+    # Root's own Python may be where PostgreSQL's user cannot run it; then Patroni runs with Debian's.
+    [ "$(id -u)" != 0 ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
+    return
+  fi
   [ -e /usr/share/java/zookeeper.jar ] && [ -x /usr/share/zookeeper/bin/zkCli.sh ] &&
     command -v java >/dev/null || echo zookeeper
   [ -x /usr/lib/zookeeper/bin/cli_mt ] || echo zookeeper-bin
@@ -144,8 +151,9 @@ install_gssapi() {
   [ -z "${CI:-}" ]
 }
 
-missing=$(missing_packages)
-[ "$wanted" = missing ] && { echo $missing; exit 0; }
+# On one line, with spaces between them.
+missing=$(echo $(missing_packages))
+[ "$wanted" = missing ] && { echo "$missing"; exit 0; }
 [ -z "$missing" ] && { install_gssapi; exit; }
 why=""
 
@@ -165,7 +173,7 @@ else
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends $missing </dev/null
     }
-    # `etcd-server`, `prometheus` and Kerberos would start one, which the tests do not need and a user
+    # `etcd-server`, `prometheus`, `postgresql` and Kerberos would start one, which the tests do not need and a user
     # may not want.
     policy=/usr/sbin/policy-rc.d
     forbid_services() {
@@ -182,6 +190,7 @@ else
     case " $missing " in
       *" krb5-admin-server "*) new_services="$new_services krb5-admin-server" ;;
     esac
+    case " $missing " in *" postgresql "*) new_services="$new_services postgresql" ;; esac
     [ -n "$new_services" ] && forbid_services
     log=$(mktemp)
     # The package lists may be empty or stale: then one update, and one more try.
@@ -216,6 +225,7 @@ for package in $missing; do
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;
     valgrind) what="the count of instructions" ;;
+    postgresql | python3-venv) what="Patroni" ;;
     *) continue ;;
   esac
   echo "judges: without $package, $what is skipped (${why:-it is still missing})" >&2

@@ -11,6 +11,7 @@
 | `kerberos.txt` | `make test`, where it may compile: the extra `dev-kerberos` |
 | `oldest.txt` | `make test-oldest`: the same, with the oldest dependencies that are allowed |
 | `release.txt` | `make lock` and `make dist`: the group `release` |
+| `applications-*.txt` | `make applications`: the groups of these names |
 
 pip installs them with `--require-hashes`. A lock has the hashes of every file of a version, and
 markers for what differs between Pythons, so it serves all platforms. The hashes are those of PyPI:
@@ -42,7 +43,7 @@ OLDEST_PYTHON = "3.11"
 PYTHONS = (OLDEST_PYTHON, "3.12", "3.13")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 # PyPI has no wheel of them. They are built with the setuptools that is locked.
-WITHOUT_WHEEL = ("gssapi", "pure-sasl", "pykerberos")
+WITHOUT_WHEEL = ("gssapi", "pure-sasl", "pykerberos", "ydiff")
 # Extras that need a compiler and the headers of Kerberos. Their oldest versions are those locked.
 COMPILED_EXTRAS = {"kerberos", "dev-kerberos"}
 # The oldest grpcio has no wheels for later Pythons.
@@ -78,6 +79,11 @@ def of_users(project: dict[str, Any]) -> set[str]:
     extras = project["optional-dependencies"]
     listed = [one for extra, ones in extras.items() if extra not in OF_TESTS for one in ones]
     return {name_of(one) for one in (*project["dependencies"], *listed)}
+
+
+def applications(project: dict[str, Any]) -> list[str]:
+    """Return the groups that are environments of programs of others."""
+    return [group for group in project["dependency-groups"] if group.startswith("applications-")]
 
 
 def constraints(lock: str, names: Collection[str] | None = None) -> str:
@@ -137,6 +143,8 @@ def write(*, keep: bool) -> None:
         oldest = ("--constraints", file("oldest.txt", found))
         compile_lock("oldest.txt", "pyproject.toml", "--extra", "dev", *oldest, keep=False)
         compile_lock("release.txt", "--group", "pyproject.toml:release", keep=keep)
+        for group in applications(project):
+            compile_lock(f"{group}.txt", "--group", f"pyproject.toml:{group}", keep=keep)
 
 
 def check() -> None:

@@ -11,6 +11,7 @@ from packaging.version import Version
 from tools.lock import (
     COMPILED_EXTRAS,
     FOLDER,
+    applications,
     constraints,
     name_of,
     of_users,
@@ -40,6 +41,7 @@ ASKED = {
     "kerberos.txt": of_extras(COMPILED_EXTRAS),
     "oldest.txt": [*PROJECT["dependencies"], *ALL_EXTRAS],
     "release.txt": GROUPS["release"],
+    **{f"{group}.txt": GROUPS[group] for group in applications(SETTINGS)},
 }
 
 LOCK = """\
@@ -138,3 +140,13 @@ def test_a_lock_without_hashes_is_a_list_of_constraints() -> None:
 def test_users_install_no_tools_of_ours() -> None:
     assert {"click", "grpcio", "gssapi"} <= of_users(PROJECT)
     assert "pytest" not in of_users(PROJECT)
+
+
+def test_programs_of_others_have_environments_of_their_own() -> None:
+    groups: dict[str, list[str]] = {
+        "release": [],
+        "applications-celery": [],
+        "applications-tooz": [],
+    }
+    wanted = ["applications-celery", "applications-tooz"]
+    assert applications({"dependency-groups": groups}) == wanted
