@@ -25,6 +25,8 @@ class Figure(StrEnum):
     WATCHES = "watches"
     MEMORY = "memory"
     RESTART = "restart"
+    KILLED_RESTART = "restart after kill -9"
+    LOAD = "load"
     WAIT = "longest wait"
     SNAPSHOT_WAIT = "longest wait with snapshots"
     SNAPSHOT_ADDS = "added by snapshots"
