@@ -201,7 +201,7 @@ class SnapshotStore:
         is yielded. What becomes of a damaged snapshot is dropped, an error as well; the error that
         `read` raises on a whole one passes.
         """
-        damaged = []
+        damaged: list[Damaged] = []
         for index, path in reversed(snapshot_files(self._folder)):
             try:
                 return Newest(Snapshot(index, path, _read_whole(path, index, read)), tuple(damaged))
