@@ -253,6 +253,14 @@ GOALS: Final = (
     Goal("1,000 watchers told", 1, 1.5, "×", _ratio_of(Figure.WATCHES, is_speed=True)),
     _limit("cold start, of the time", 0.5, 0.25, "×", _ratio_of(Figure.COLD_START)),
     _limit("restart with many nodes, of the time", 0.7, 0.33, "×", _ratio_of(Figure.RESTART)),
+    _limit(
+        "restart after kill -9 with many nodes, of the time",
+        0.5,
+        0.33,
+        "×",
+        _ratio_of(Figure.KILLED_RESTART),
+    ),
+    _limit("load of many nodes from a snapshot", 2, 1, " s", _of_paddock(Figure.LOAD)),
     _limit("memory with many nodes", 0.55, 0.4, "×", _ratio_of(Figure.MEMORY)),
     _limit("an idle session", 20, 8, " KiB", _of_paddock(Figure.IDLE_SESSION)),
     # One MiB in total is within the noise of the allocator.

@@ -27,6 +27,8 @@ class Figure(StrEnum):
     WATCHES = "watches"
     MEMORY = "memory"
     RESTART = "restart"
+    KILLED_RESTART = "restart after kill -9"
+    LOAD = "load"
     IDLE_SESSION = "idle session"
     IDLE_GROWTH = "growth of idle sessions"
     KEPT_REPLIES = "replies kept"

@@ -106,6 +106,13 @@ class Server:
             process.kill()
             process.wait()
 
+    def kill(self) -> None:
+        """End it by `kill -9`."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"

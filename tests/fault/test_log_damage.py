@@ -225,12 +225,12 @@ def test_start_without_a_whole_snapshot_needs_the_log_from_its_beginning(tmp_pat
     with contextlib.closing(FileLog(tmp_path, segment_bytes=1)) as log:
         Proposer(log).write(b"a", b"b", b"c")
         log.purge(store.purge(keep=1))
-    newest = store.newest()
+    newest = store.newest(lambda path, chunks: list(chunks))
     assert newest.snapshot is not None
     assert [record.payload for record in read(tmp_path, newest.snapshot.index)] == [b"c"]
 
     flip(newest.snapshot.path, 30)
-    newest = store.newest()
+    newest = store.newest(lambda path, chunks: list(chunks))
     assert newest.snapshot is None
     assert len(newest.damaged) == 1
     with pytest.raises(LogCorruptError, match="begins with record 3, but there is no whole snap"):

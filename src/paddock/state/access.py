@@ -228,7 +228,8 @@ class ACLTable:
 
     def retain(self, acl: NodeACL) -> NodeACL:
         """Count one more node that has it."""
-        self._by_key[acl.key] = acl
+        if acl.users == 0:
+            self._by_key[acl.key] = acl
         acl.users += 1
         return acl
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i64, mypyc_attr
 
 from paddock.protocol.acl import read_identities
@@ -63,6 +63,9 @@ ENFORCE_QUOTA: Final = 2
 CERTIFICATES: Final = 4
 # Clients may authenticate by SASL, so that ACLs may name them.
 SASL: Final = 8
+
+# What an entry begins with: see `Entry.write`.
+_NUMBERS_BYTES: Final = 34
 
 BATCH_BYTES_MAX: Final = 1 << 20
 """How much is gathered into one batch; a single large request may exceed it."""
@@ -145,18 +148,17 @@ class Entry:
         write_i32_be(writer, len(self.body))
         writer.write(self.body)
 
-    @classmethod
-    def read(cls, reader: Reader, known: dict[bytes, Identities]) -> Entry:
+    @staticmethod
+    def read(reader: Reader, known: dict[bytes, Identities]) -> Entry:
         """Read one entry. `known` spares decoding the same identities again and again."""
-        rules = reader.byte()
+        data = reader.data
+        start = reader.position
+        if start + _NUMBERS_BYTES > len(data):
+            raise DecodeError("truncated entry")
+        reader.position = start + _NUMBERS_BYTES
+        rules = data[start]
         if not UNBOUNDED <= rules <= RULES:
             raise DecodeError(f"entry under rules {rules}, which this version does not have")
-        flags = reader.byte()
-        operation = reader.int32()
-        xid = reader.int32()
-        session = reader.int64()
-        generation = reader.int64()
-        time_ms = reader.int64()
         wire = reader.buffer()
         identities = None
         if wire is not None:
@@ -164,8 +166,17 @@ class Entry:
             if identities is None:
                 identities = Identities(read_identities(Reader(wire)))
                 known[wire] = identities
-        return cls(
-            operation, reader.string(), session, generation, xid, time_ms, flags, identities, rules
+        # By its name and not as a class method's `cls`, which takes 0.5 µs longer in compiled code.
+        return Entry(
+            read_i32_be(data, start + 2),
+            reader.string(),
+            read_i64_be(data, start + 10),
+            read_i64_be(data, start + 18),
+            read_i32_be(data, start + 6),
+            read_i64_be(data, start + 26),
+            data[start + 1],
+            identities,
+            rules,
         )
 
 

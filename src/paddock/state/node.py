@@ -29,12 +29,17 @@ _NO_CHILDREN: Final = bytes(4)
 
 _INT32_MAX: Final = (1 << 31) - 1
 
+# Compiled code looks a name of another module up each time; not one of its own that is final.
+_crc32: Final = crc32
+
 
 # Tracked by the garbage collector, unlike nodes: only then can a long chain of them be freed.
 class Children(Table[None]):
-    """The names of a node's children, and the counts of everything below it.
+    """A node's children, by their whole paths, and the counts of everything below it.
 
-    A node has none of these before it has had a child.
+    A path is the same object as in the table of all nodes, with its hash in it. The names alone, as
+    objects of their own, took 50 bytes and 0.3 µs for each node. A node has none of these before it
+    has had a child.
     """
 
     __slots__ = ("above", "below", "below_bytes", "wire")
@@ -110,7 +115,7 @@ class Node:
 
     def child_names(self) -> list[bytes]:
         children = self.children
-        return [] if children is None else list(children)
+        return [] if children is None else [path[path.rfind(b"/") + 1 :] for path in children]
 
     def stat(self) -> bytes:
         """Return the stat as the wire has it."""
@@ -155,8 +160,13 @@ class Node:
             write_i32_be(writer, 0)
         else:
             write_i32_be(writer, len(self.children))
-            for names in self.children.dicts():
-                for name in names:
+            # Where the names begin: in all of them at the same place.
+            start = 0
+            for paths in self.children.dicts():
+                for path in paths:
+                    if start == 0:
+                        start = path.rfind(b"/") + 1
+                    name = path[start:]
                     write_i32_be(writer, len(name))
                     writer.write(name)
 
@@ -226,7 +236,7 @@ class AnswerCache:
 
 def node_term(path: bytes, node: Node) -> int:
     """Return what one node contributes: a number below 2**33 over all that it holds."""
-    name = crc32(path)
+    name = _crc32(path)
     data = node.data
     # Null and empty data differ, so their terms do.
     return header_term(name, node) + (0 if data is None else data_term(name, data))
@@ -247,12 +257,12 @@ def header_term(name: int, node: Node) -> int:
     aversion: int = node.aversion
     write_i64_be(numbers, (version << 32) | (created & 0xFFFFFFFF))
     write_i64_be(numbers, (aversion << 32) | node.acl.crc)
-    return crc32(numbers.getvalue(), name)
+    return _crc32(numbers.getvalue(), name)
 
 
 def data_term(name: int, data: bytes) -> int:
     """Return the part of a node's term that covers its data."""
-    return crc32(data, name ^ 0xFFFF)
+    return _crc32(data, name ^ 0xFFFF)
 
 
 class PathBag:

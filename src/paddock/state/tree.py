@@ -33,6 +33,7 @@ from paddock.state.node import (
     header_term,
     node_term,
 )
+from paddock.state.planting import Planting
 from paddock.state.table import Table
 
 _INT32_MIN: Final = -(1 << 31)
@@ -100,6 +101,8 @@ class Tree:
         self.images: NodeImages | None = None
         # What undoes the current entry, in the order in which it was done.
         self._journal: list[Before] = []
+        # What was planted since the last `link`.
+        self._planting = Planting()
         self._digest: i64 = 0
         # Nodes changed since the digest was last settled, with their old terms. Invariant: every
         # other node knows its term.
@@ -114,46 +117,32 @@ class Tree:
         tree = cls()
         for path in (b"/", ZOOKEEPER, QUOTA):
             tree.plant(path, Node(b"", tree.acls.acquire(OPEN), 0, 0, 0))
-        config = tree.plant(CONFIG, Node(b"", tree.acls.acquire(READ_ONLY), 0, 0, 0))
+        config = Node(b"", tree.acls.acquire(READ_ONLY), 0, 0, 0)
         config.aversion = -1
+        tree.plant(CONFIG, config)
         tree.link()
-        tree.adopt_digest()
         return tree
 
-    def plant(self, path: bytes, node: Node) -> Node:
-        """Add a node of a snapshot, without a journal; `link` must follow the last one."""
-        self.nodes[path] = node
-        if path == b"/":
-            self.nodes[b""] = node
+    def plant(self, path: bytes, node: Node) -> None:
+        """Add a node of a snapshot, in any order and without a journal; `link` ends it.
+
+        All that a node needs is done here, while it is in the CPU's cache: to walk over a million
+        nodes once more takes 0.4 s.
+        """
+        self.nodes.plant(path, node)
         self._count(path, node)
-        return node
+        term: i64 = self._term(path, node)
+        node.term = term
+        self._digest += term
+        if path == b"/":
+            self.nodes.plant(b"", node)
+            return
+        self._planting.add(path, data_length(node.data))
 
     def link(self) -> bytes | None:
-        """Link all planted nodes to their parents; return the first without a parent, if any."""
-        for path, node in self.nodes.items():
-            if len(path) > 1:
-                cut = path.rfind(b"/")
-                parent = self.nodes.get(path[:cut])
-                if parent is None:
-                    return path
-                children = parent.children
-                if children is None:
-                    children = Children(None)
-                    parent.children = children
-                children[path[cut + 1 :]] = None
-                # First what is directly below.
-                children.below += 1
-                children.below_bytes += data_length(node.data)
-        direct: list[tuple[Children, i64, i64]] = []
-        for path, node in self.nodes.items():
-            children = node.children
-            if len(path) > 1 and children is not None:
-                children.above = self.nodes[path[: path.rfind(b"/")]].children
-                direct.append((children, children.below, children.below_bytes))
-        for children, nodes, size in direct:
-            if children.above is not None:
-                children.above.count(nodes, size)
-        return None
+        """Link all planted nodes to their parents; return one without a parent, if there is any."""
+        planting, self._planting = self._planting, Planting()
+        return planting.link(self.nodes)
 
     def __len__(self) -> int:
         """Count the nodes, the root once."""
@@ -173,7 +162,7 @@ class Tree:
         if children is None:
             children = Children(self._siblings(above) if above else None)
             parent.children = children
-        self._attach(path, node, children, path[len(above) + 1 :])
+        self._attach(path, node, children)
         parent.created = _next(parent.created)
         parent.pzxid = node.czxid
 
@@ -196,7 +185,7 @@ class Tree:
         self._journal.append(Before(Before.DELETED, path, node))
         children = parent.children
         assert children is not None
-        self._detach(path, node, children, path[cut + 1 :])
+        self._detach(path, node, children)
         parent.pzxid = zxid
         return node
 
@@ -236,10 +225,10 @@ class Tree:
                 children = self.nodes[path[:cut]].children
                 assert children is not None
                 if before.kind == Before.CREATED:
-                    self._detach(path, node, children, path[cut + 1 :])
+                    self._detach(path, node, children)
                 else:
                     self.acls.retain(node.acl)
-                    self._attach(path, node, children, path[cut + 1 :])
+                    self._attach(path, node, children)
             else:
                 self._grow(path, data_length(before.data) - data_length(node.data))
                 node.data = before.data
@@ -272,7 +261,7 @@ class Tree:
         return self._digest
 
     def adopt_digest(self) -> None:
-        """Compute the digest anew from every node, after a snapshot was loaded."""
+        """Compute the digest anew from every node, whatever it was."""
         self._unsettled.clear()
         total: i64 = 0
         for path, node in self.nodes.items():
@@ -314,19 +303,19 @@ class Tree:
             return 1, size
         return int(children.below) + 1, int(children.below_bytes) + size
 
-    def _attach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
-        self.nodes[path] = node
+    def _attach(self, path: bytes, node: Node, children: Children) -> None:
+        self.nodes.add(path, node)
         self._count(path, node)
-        children[name] = None
+        children.add(path, None)
         children.count(1, data_length(node.data))
 
-    def _detach(self, path: bytes, node: Node, children: Children, name: bytes) -> None:
+    def _detach(self, path: bytes, node: Node, children: Children) -> None:
         del self.nodes[path]
         self._discount(path, node)
         children.count(-1, -data_length(node.data))
         self.acls.release(node.acl)
         # Last: should the parent not know the child, `undo` finds everything else done.
-        del children[name]
+        del children[path]
 
     def _siblings(self, path: bytes) -> Children | None:
         """Return the children among which a node is; None for the root, by either name."""

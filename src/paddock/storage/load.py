@@ -6,6 +6,7 @@ before the call, and perhaps a little more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,14 @@ def _load(folder: Path, up_to: int | None) -> Loaded:
 def read_state(path: Path, index: int) -> StateMachine:
     """Build the state of a snapshot. Raises SnapshotDamagedError, SnapshotError, and as `load`."""
     return within_memory(f"{path}: the snapshot", lambda: restore(read_snapshot(path, index)))
+
+
+def restored_state(path: Path, chunks: Iterator[bytes]) -> StateMachine:
+    """Build the state of the snapshot at a path from its chunks. Raises as `load` does."""
+    try:
+        return within_memory(f"{path}: the snapshot", lambda: restore(chunks))
+    except SnapshotError as error:
+        raise LogCorruptError(f"{path}: {error}. {WAY_ON}") from error
 
 
 def _newest_state(folder: Path, up_to: int | None) -> tuple[StateMachine, int]:

@@ -9,7 +9,7 @@ the checksum of the frame before, the first one from that of the file's beginnin
 repeated or misplaced frame is detected like a damaged one.
 
 * A snapshot gets its name only when it is whole and synced. It is verified to its last byte before
-  it is used; a damaged one is reported and skipped.
+  it is used, while it is loaded; a damaged one is reported and skipped.
 * Files that a crash left half written or half removed are removed when the store is opened.
 * It is synced as it grows. Otherwise the sync of the log, for which clients wait, queues behind one
   big sync: with a million nodes writes waited for up to 172 ms, and now for 20.
@@ -25,14 +25,16 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Generic, TypeVar
 
 from paddock.log.file.disk import Disk, remove_file
-from paddock.log.interface import LogCorruptError, LogError
+from paddock.log.interface import LogError
 from paddock.storage.retention import Retention, StoredSnapshot
+
+Content = TypeVar("Content")
 
 _MAGIC: Final = b"PADSNAP\x01"
 _BEGINNING: Final = struct.Struct(">8sQ")
@@ -134,18 +136,12 @@ class SnapshotWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A stored snapshot that was verified."""
+class Snapshot(Generic[Content]):
+    """A stored snapshot that was read to its last byte, and what was made of it."""
 
     index: int
     path: Path
-
-    def chunks(self) -> Iterator[bytes]:
-        """Read the chunks in order. Raises LogCorruptError if the file has changed since."""
-        try:
-            yield from read_snapshot(self.path, self.index)
-        except (SnapshotDamagedError, OSError) as error:
-            raise LogCorruptError(f"{self.path}: damaged while it was read: {error}") from error
+    content: Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +154,10 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Generic[Content]):
     """The newest whole snapshot, if there is one, and the newer ones that are damaged."""
 
-    snapshot: Snapshot | None
+    snapshot: Snapshot[Content] | None
     damaged: tuple[Damaged, ...]
 
 
@@ -198,18 +194,20 @@ class SnapshotStore:
         self._damaged.discard(index)
         return SnapshotWriter(self._disk, self._path(index), index)
 
-    def newest(self) -> Newest:
-        """Return the newest snapshot that is whole, reading every byte of it."""
-        damaged = []
+    def newest(self, read: Callable[[Path, Iterator[bytes]], Content]) -> Newest[Content]:
+        """Read the newest snapshot that is whole, every byte of it, once.
+
+        `read` makes something of a path and the chunks there, each of which is verified before it
+        is yielded. What becomes of a damaged snapshot is dropped, an error as well; the error that
+        `read` raises on a whole one passes.
+        """
+        damaged: list[Damaged] = []
         for index, path in reversed(snapshot_files(self._folder)):
             try:
-                for _ in read_snapshot(path, index):
-                    pass
+                return Newest(Snapshot(index, path, _read_whole(path, index, read)), tuple(damaged))
             except (SnapshotDamagedError, OSError) as error:
                 self._damaged.add(index)
                 damaged.append(Damaged(index, path, str(error)))
-            else:
-                return Newest(Snapshot(index, path), tuple(damaged))
         return Newest(None, tuple(damaged))
 
     def set_aside(self) -> None:
@@ -315,6 +313,19 @@ def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
         count += 1
     if kind != _KIND_END or content != _COUNT.pack(count) or offset != size:
         raise SnapshotDamagedError(offset, "the end does not fit the rest")
+
+
+def _read_whole(
+    path: Path, index: int, read: Callable[[Path, Iterator[bytes]], Content]
+) -> Content:
+    """Return what `read` makes of a snapshot. Raises SnapshotDamagedError before its errors."""
+    chunks = read_snapshot(path, index)
+    try:
+        return read(path, chunks)
+    finally:
+        # It may have failed before it has seen the damage.
+        for _ in chunks:
+            pass
 
 
 def read_snapshot(path: Path, index: int) -> Iterator[bytes]:

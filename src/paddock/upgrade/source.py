@@ -240,10 +240,10 @@ def _add_special_nodes(state: ApacheState) -> None:
 def _check_tree(state: ApacheState) -> None:
     """Check that the result is a tree, with an ACL for every node."""
     for path, node in state.nodes.items():
-        above, _, name = path.rpartition(b"/")
-        parent = state.nodes.get(above)
+        parent = state.nodes.get(path[: path.rfind(b"/")])
         siblings = None if parent is None else parent.children
-        if parent is None or (name and (siblings is None or name not in siblings)):
+        is_root = len(path) < 2
+        if parent is None or not (is_root or (siblings is not None and path in siblings)):
             raise UpgradeError(
                 f"node {path[:100]!r} is in the snapshot, and the log does not say how it came"
                 f" there; {_WAY_OUT}"
@@ -264,7 +264,6 @@ def machine_of(state: ApacheState) -> StateMachine:
             node.children = None
             tree.plant(path, node)
     tree.link()
-    tree.adopt_digest()
     machine = StateMachine()
     machine.adopt(tree)
     machine.zxid = state.zxid

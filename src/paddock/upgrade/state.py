@@ -84,8 +84,7 @@ class ApacheState:
         """Add a node of a snapshot, whose parent is there unless it is the root."""
         self.nodes[path] = node
         if path:
-            above, _, name = path.rpartition(b"/")
-            _add_child(self.nodes[above], name)
+            _add_child(self.nodes[path[: path.rfind(b"/")]], path)
             self._own(path, node.owner)
         else:
             self.nodes[b"/"] = node
@@ -145,11 +144,10 @@ class ApacheState:
 
     def _create(self, change: Create, zxid: int, time_ms: int) -> None:
         path = change.path
-        above, _, name = path.rpartition(b"/")
-        parent = self.nodes.get(above)
+        parent = self.nodes.get(path[: path.rfind(b"/")])
         if parent is None:
             return
-        if parent.children is not None and name in parent.children:
+        if parent.children is not None and path in parent.children:
             node = self.nodes[path]
             if node.acl is NOT_YET_KNOWN:
                 node.acl = self.acl(change.acl)
@@ -160,7 +158,7 @@ class ApacheState:
         # back to where it was then.
         _raise_created(parent, change.parent_cversion, zxid)
         self.nodes[path] = Node(change.data, self.acl(change.acl), zxid, time_ms, change.owner)
-        _add_child(parent, name)
+        _add_child(parent, path)
         self._own(path, change.owner)
         limited, counted = governed_by(LIMITS, path), governed_by(STATISTICS, path)
         if limited is not None:
@@ -170,13 +168,12 @@ class ApacheState:
         self._count(path, 1, data_length(change.data))
 
     def _delete(self, path: bytes, zxid: int) -> None:
-        above, _, name = path.rpartition(b"/")
-        parent = self.nodes.get(above)
+        parent = self.nodes.get(path[: path.rfind(b"/")])
         if parent is None:
             return
         # Also if the node itself is gone: the snapshot may have been written between the two.
-        if parent.children is not None and name in parent.children:
-            del parent.children[name]
+        if parent.children is not None and path in parent.children:
+            del parent.children[path]
         parent.pzxid = max(parent.pzxid, zxid)
         node = self.nodes.pop(path, None)
         if node is None:
@@ -208,7 +205,7 @@ class ApacheState:
             if node is not None:
                 count += 1
                 size += data_length(node.data)
-                waiting.extend(path + b"/" + name for name in node.child_names())
+                waiting.extend(() if node.children is None else node.children)
         statistics.data = statistics_text(count, size)
 
     def _own(self, path: bytes, owner: int) -> None:
@@ -217,10 +214,10 @@ class ApacheState:
             self.last_session = max(self.last_session, owner)
 
 
-def _add_child(parent: Node, name: bytes) -> None:
+def _add_child(parent: Node, path: bytes) -> None:
     if parent.children is None:
         parent.children = Children(None)
-    parent.children[name] = None
+    parent.children[path] = None
 
 
 def _raise_created(parent: Node, created: int, zxid: int) -> None:

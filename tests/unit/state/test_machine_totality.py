@@ -88,7 +88,7 @@ class TestTotality:
         client.create(b"/a")
         children = world.machine.tree.nodes[b"/"].children
         assert children is not None
-        del children[b"a"]
+        del children[b"/a"]
         assert client.delete(b"/a").error == SYSTEM_ERROR
         # Undoing has even mended it.
         dump(world.machine)

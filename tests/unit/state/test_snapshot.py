@@ -6,9 +6,10 @@ import pytest
 
 from paddock.errors import SESSION_MOVED
 from paddock.protocol import opcodes
-from paddock.protocol.acl import ACL, ALL, Identity
+from paddock.protocol.acl import ACL, ALL, OPEN, Identity
 from paddock.state.entry import LEAVE, Entry
 from paddock.state.machine import StateMachine
+from paddock.state.node import Node
 from paddock.state.snapshot import BACKLOG_BYTES_MAX, FORMAT, Snapshot, SnapshotError, restore
 from tests.property.dump import dump
 from tests.unit.state.driver import World
@@ -92,6 +93,35 @@ def test_a_changed_byte_never_passes_for_another_state(world: World) -> None:
 def test_what_stands_behind_the_end_is_refused(world: World) -> None:
     with pytest.raises(SnapshotError, match="behind the end"):
         restore([whole(world.machine), b"\x01"])
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (b"/no/b", "has b'/no/b' and nothing above it"),
+        (b"//b", "has b'//b' and nothing above it"),
+        (b"b", "has b'b', which is no path"),
+    ],
+)
+def test_a_node_that_is_nobodys_child_is_refused(world: World, path: bytes, words: str) -> None:
+    tree = world.machine.tree
+    tree.nodes[path] = Node(b"", tree.acls.acquire(OPEN), 1, 1, 0)
+    tree.adopt_digest()
+    with pytest.raises(SnapshotError, match=words):
+        restore([whole(world.machine)])
+
+
+def test_nodes_may_come_in_any_order(world: World) -> None:
+    """A snapshot that is taken while nodes change has a child before its parent."""
+    world.open().create(b"/a/b/c", b"below")
+    snapshot = Snapshot(world.machine)
+    first = snapshot.take()
+    for path in sorted(filter(None, world.machine.tree.nodes), reverse=True):
+        snapshot.save(path, world.machine.tree.nodes[path])
+    restored = restore([first, *snapshot.chunks()])
+    assert dump(restored) == dump(world.machine)
+    for path in world.machine.tree.nodes:
+        assert restored.tree.subtree(path) == world.machine.tree.subtree(path)
 
 
 def test_another_format_is_refused_by_its_number(world: World) -> None:

@@ -140,3 +140,54 @@ def test_a_walk_over_the_dicts_misses_nothing_that_stays(
     old = [path for path in seen if path in numbers]
     assert len(old) == len(set(old))
     assert set(old) | gone == numbers.keys()
+
+
+def test_what_is_known_to_be_new_is_put_where_any_other_entry_is(
+    large: Table[int], numbers: dict[bytes, int]
+) -> None:
+    table = Table[int]()
+    for one, number in numbers.items():
+        table.add(one, number)
+    assert table.dicts() == large.dicts()
+    assert len(table) == len(numbers)
+    del table[key(0)]
+    # There is room in the first dict again.
+    table.add(b"/new", 1)
+    assert b"/new" in table.dicts()[0]
+
+
+@pytest.mark.parametrize("count", [1, FIRST_MAX, FIRST_MAX + 1, FIRST_MAX + MORE])
+def test_a_table_that_is_built_at_once_is_the_same_as_any_other(
+    numbers: dict[bytes, int], count: int
+) -> None:
+    wanted = dict(islice(numbers.items(), count))
+    table = Table[int]()
+    for one in wanted:
+        table.plant(one, -1)
+    for one, number in wanted.items():
+        table.plant(one, number)
+    assert len(table) == count
+    assert dict(table.items()) == wanted
+    assert key(-1) not in table
+    # Either all are in the first dict or none is.
+    assert len(table.dicts()[0]) == (count if count <= FIRST_MAX else 0)
+
+
+def test_a_table_that_was_built_at_once_changes_as_any_other(numbers: dict[bytes, int]) -> None:
+    table = Table[int]()
+    for one, number in numbers.items():
+        table.plant(one, number)
+    table[key(5)] = -5
+    table[key(-1)] = -1
+    del table[key(7)]
+    wanted = {**numbers, key(5): -5, key(-1): -1}
+    del wanted[key(7)]
+    table.add(b"/new", 1)
+    wanted[b"/new"] = 1
+    assert table.dicts()[0] == {}
+    assert len(table) == len(wanted)
+    assert dict(table.items()) == wanted
+    for one in wanted:
+        del table[one]
+    assert len(table) == 0
+    assert len(table.dicts()) == 1

@@ -10,6 +10,7 @@ from paddock.state.machine import StateMachine
 from paddock.state.node import TTL_BASE, Node
 from paddock.state.snapshot import Snapshot, restore
 from paddock.state.table import FIRST_MAX
+from paddock.state.tree import Tree
 from tests.unit.state.driver import Connection, World
 
 COUNT = FIRST_MAX + 2_000
@@ -21,12 +22,18 @@ def world() -> World:
     """Return a world with many TTL nodes under one parent."""
     world = World()
     world.open().create(b"/p")
-    tree = world.machine.tree
+    tree = Tree()
+    for path, node in world.machine.tree.nodes.items():
+        if path:
+            node.children = None
+            tree.acls.retain(node.acl)
+            tree.plant(path, node)
     for name in NAMES:
         tree.plant(b"/p/" + name, Node(b"", tree.acls.acquire(OPEN), 1, 1, TTL_BASE + 5_000))
     assert tree.link() is None
     tree.nodes[b"/p"].created = COUNT
     tree.adopt_digest()
+    world.machine.adopt(tree)
     for table in (tree.nodes, tree.nodes[b"/p"].children):
         assert table is not None
         assert len(table.dicts()) > 1

@@ -249,8 +249,7 @@ def test_snapshot_that_takes_too_much_is_named(data: Path, monkeypatch: pytest.M
         raise MemoryError
 
     newest = max((data / "snapshots").iterdir())
-    for module in (loading, startup):
-        monkeypatch.setattr(module, "restore", too_much)
+    monkeypatch.setattr(loading, "restore", too_much)
     said = "the snapshot takes more memory than this machine has, or than a limit on it allows"
     with pytest.raises(TooMuchForThisMachineError, match=f"{newest}: {said}"):
         load(data)

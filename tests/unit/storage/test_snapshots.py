@@ -2,13 +2,14 @@
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.log.interface import LogCorruptError, LogError
+from paddock.log.interface import LogError
 from paddock.storage.retention import Retention
 from paddock.storage.snapshots import Snapshot, SnapshotStore
 from tests.unit.log.helpers import FailingDisk, flip
@@ -23,8 +24,12 @@ def store_snapshot(store: SnapshotStore, index: int, chunks: list[bytes]) -> Non
     writer.commit()
 
 
-def whole(store: SnapshotStore) -> Snapshot:
-    newest = store.newest()
+def as_they_are(path: Path, chunks: Iterator[bytes]) -> list[bytes]:
+    return list(chunks)
+
+
+def whole(store: SnapshotStore) -> Snapshot[list[bytes]]:
+    newest = store.newest(as_they_are)
     assert newest.snapshot is not None
     assert newest.damaged == ()
     return newest.snapshot
@@ -35,7 +40,7 @@ def path_of(folder: Path, index: int) -> Path:
 
 
 def test_empty_store_has_no_snapshot(tmp_path: Path) -> None:
-    newest = SnapshotStore(tmp_path).newest()
+    newest = SnapshotStore(tmp_path).newest(as_they_are)
     assert newest.snapshot is None
     assert newest.damaged == ()
 
@@ -45,8 +50,7 @@ def test_chunks_are_read_back_as_they_were_appended(tmp_path: Path, chunks: list
     store_snapshot(SnapshotStore(tmp_path), 5, chunks)
     snapshot = whole(SnapshotStore(tmp_path))
     assert snapshot.index == 5
-    assert list(snapshot.chunks()) == chunks
-    assert list(snapshot.chunks()) == chunks
+    assert snapshot.content == chunks
 
 
 @given(st.lists(st.binary(max_size=100)))
@@ -55,7 +59,7 @@ def test_any_chunks_are_read_back(
 ) -> None:
     store = SnapshotStore(tmp_path_factory.mktemp("snapshots"))
     store_snapshot(store, 1, chunks)
-    assert list(whole(store).chunks()) == chunks
+    assert whole(store).content == chunks
 
 
 def test_bytes_of_a_snapshot_do_not_change(tmp_path: Path) -> None:
@@ -71,7 +75,7 @@ def test_newest_snapshot_is_the_one_with_the_highest_index(tmp_path: Path) -> No
     store = SnapshotStore(tmp_path)
     for index in (9, 10, 100):
         store_snapshot(store, index, [b"%d" % index])
-    assert list(whole(store).chunks()) == [b"100"]
+    assert whole(store).content == [b"100"]
 
 
 def test_snapshot_in_the_making_is_not_seen(tmp_path: Path) -> None:
@@ -154,8 +158,8 @@ def test_snapshot_damaged_at_any_byte_is_reported_and_passed_over(tmp_path: Path
     good = path.read_bytes()
     for offset in range(len(good)):
         flip(path, offset)
-        newest = store.newest()
-        assert newest.snapshot == Snapshot(1, path_of(tmp_path, 1))
+        newest = store.newest(as_they_are)
+        assert newest.snapshot == Snapshot(1, path_of(tmp_path, 1), CHUNKS)
         assert [damaged.path for damaged in newest.damaged] == [path]
         assert newest.damaged[0].reason.startswith("offset ")
         path.write_bytes(good)
@@ -169,7 +173,7 @@ def test_snapshot_cut_or_lengthened_at_any_byte_is_passed_over(tmp_path: Path) -
     good = path.read_bytes()
     for data in [*(good[:length] for length in range(len(good))), good + b"\0", good + good]:
         path.write_bytes(data)
-        newest = store.newest()
+        newest = store.newest(as_they_are)
         assert newest.snapshot is None
         assert len(newest.damaged) == 1
 
@@ -178,7 +182,7 @@ def test_snapshot_under_the_name_of_another_index_is_passed_over(tmp_path: Path)
     store = SnapshotStore(tmp_path)
     store_snapshot(store, 2, CHUNKS)
     path_of(tmp_path, 2).rename(path_of(tmp_path, 3))
-    newest = store.newest()
+    newest = store.newest(as_they_are)
     assert newest.snapshot is None
     assert newest.damaged[0].path == path_of(tmp_path, 3)
 
@@ -193,18 +197,42 @@ def test_chunks_out_of_place_are_noticed(tmp_path: Path) -> None:
     assert b"bbbb" in second
     for middle in (second + first, first + first, first, first + second + second):
         path.write_bytes(data[:16] + middle + data[42:])
-        assert store.newest().snapshot is None
+        assert store.newest(as_they_are).snapshot is None
 
 
-def test_snapshot_damaged_after_it_was_verified_is_noticed_while_it_is_read(
-    tmp_path: Path,
-) -> None:
+class UnreadableError(Exception):
+    """The chunks of a snapshot mean nothing."""
+
+
+def unreadable(path: Path, chunks: Iterator[bytes]) -> None:
+    next(chunks)
+    raise UnreadableError(path)
+
+
+def test_a_snapshot_that_is_whole_and_means_nothing_is_not_passed_over(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    for index in (1, 2):
+        store_snapshot(store, index, CHUNKS)
+    with pytest.raises(UnreadableError, match=r"2\.snapshot"):
+        store.newest(unreadable)
+
+
+def test_damage_counts_more_than_what_the_chunks_before_it_mean(tmp_path: Path) -> None:
     store = SnapshotStore(tmp_path)
     store_snapshot(store, 1, CHUNKS)
-    snapshot = whole(store)
-    flip(snapshot.path, 40)
-    with pytest.raises(LogCorruptError, match="damaged while it was read"):
-        list(snapshot.chunks())
+    path = path_of(tmp_path, 1)
+    flip(path, path.stat().st_size - 1)
+    newest = store.newest(unreadable)
+    assert newest.snapshot is None
+    assert [damaged.path for damaged in newest.damaged] == [path]
+
+
+def test_every_byte_is_verified_also_where_nobody_reads_it(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    store_snapshot(store, 1, CHUNKS)
+    path = path_of(tmp_path, 1)
+    flip(path, path.stat().st_size - 1)
+    assert store.newest(lambda path, chunks: next(chunks)).snapshot is None
 
 
 def test_purge_keeps_the_newest_and_tells_what_the_log_must_keep(tmp_path: Path) -> None:
@@ -264,7 +292,7 @@ def test_purge_does_not_count_damaged_snapshots(tmp_path: Path) -> None:
     for index in (10, 20, 30):
         store_snapshot(store, index, CHUNKS)
     flip(path_of(tmp_path, 30), 20)
-    store.newest()
+    store.newest(as_they_are)
     assert store.purge(keep=2) == 10
     store_snapshot(store, 40, CHUNKS)
     assert store.purge(keep=2) == 20
@@ -277,7 +305,7 @@ def test_damaged_snapshot_that_is_stored_again_counts(tmp_path: Path) -> None:
     store = SnapshotStore(tmp_path)
     store_snapshot(store, 10, CHUNKS)
     flip(path_of(tmp_path, 10), 20)
-    assert store.newest().snapshot is None
+    assert store.newest(as_they_are).snapshot is None
     store_snapshot(store, 10, CHUNKS)
     assert store.purge(keep=1) == 10
     assert whole(store).index == 10
@@ -307,7 +335,7 @@ def test_snapshots_that_are_set_aside_are_not_used_and_the_last_ones_are_kept(
     for index in (10, 20):
         store_snapshot(store, index, [b"wrong"])
     store.set_aside()
-    assert store.newest().snapshot is None
+    assert store.newest(as_they_are).snapshot is None
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"{index:020d}.snapshot.aside" for index in (10, 20)
     ]

@@ -37,6 +37,7 @@ from paddock.server.replication.shared_records import SharedRecords
 from paddock.state.epoch import epoch_of
 from paddock.state.machine import StateMachine
 from paddock.state.snapshot import SnapshotError, restore
+from paddock.storage.load import restored_state
 from paddock.storage.replay import Replay, within_memory
 from paddock.storage.snapshots import SnapshotStore
 
@@ -138,16 +139,14 @@ class SharedStart:
 
     def _cached_state(self) -> StateMachine | None:
         """Return the state of the newest snapshot in the data folder; None if there is none."""
-        snapshot = self._cache.newest().snapshot
+        try:
+            snapshot = self._cache.newest(restored_state).snapshot
+        except LogCorruptError as error:
+            logger.warning("the newest snapshot is passed over: %s", error)
+            return None
         if snapshot is None:
             return None
-        try:
-            machine = within_memory(
-                f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
-            )
-        except (SnapshotError, LogCorruptError) as error:
-            logger.warning("the snapshot %s is passed over: %s", snapshot.path, error)
-            return None
+        machine = snapshot.content
         return None if machine.roster is None else machine
 
     async def _check_service(self, cached: StateMachine) -> None:

@@ -14,7 +14,6 @@ from paddock.log.interface import WAY_ON, Log, LogCorruptError, ends_before_snap
 from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
 from paddock.state.machine import StateMachine
-from paddock.state.snapshot import SnapshotError, restore
 from paddock.storage.cluster.history import FOLDER, HistoryFiles, remove_history
 from paddock.storage.data_directory import (
     CACHE,
@@ -22,7 +21,8 @@ from paddock.storage.data_directory import (
     DataDirectoryError,
     look_before_claim,
 )
-from paddock.storage.replay import Replay, within_memory
+from paddock.storage.load import restored_state
+from paddock.storage.replay import Replay
 from paddock.storage.snapshots import Damaged, SnapshotStore
 
 logger: Final = logging.getLogger(__name__)
@@ -159,18 +159,11 @@ def restore_newest(log: Log, store: SnapshotStore | None) -> Restored:
 
     Raises LogCorruptError, or TooMuchForThisMachineError if there is not enough memory.
     """
-    newest = None if store is None else store.newest()
+    newest = None if store is None else store.newest(restored_state)
     machine, index, zxid = StateMachine(), 0, -1
     if newest is not None and newest.snapshot is not None:
-        snapshot = newest.snapshot
-        index = snapshot.index
-        try:
-            machine = within_memory(
-                f"{snapshot.path}: the snapshot", lambda: restore(snapshot.chunks())
-            )
-            zxid = machine.zxid
-        except SnapshotError as error:
-            raise LogCorruptError(f"{snapshot.path}: {error}. {WAY_ON}") from error
+        machine, index = newest.snapshot.content, newest.snapshot.index
+        zxid = machine.zxid
     _check_damaged(() if newest is None else newest.damaged, max(index, log.last_index))
     torn = log.torn
     if log.last_index < index:
