@@ -7,7 +7,9 @@ It is measured in two ways:
   the machine does.
 * A load with and without them, in turn, on one server, so that its place in memory does not count:
   the processor time of an operation, and the operations in a second. The server has a processor of
-  its own for it: the dashboard and the browsers are programs of their own.
+  its own for it: the dashboard and the browsers are programs of their own. They share the others
+  with the load, which may have less to ask with: on two processors the operations in a second say
+  little of the server.
 
 The loads: reads as fast as the server answers, while another client changes some hundred nodes a
 second that the browsers show; and writes as fast as it can, where far too much happens to be
