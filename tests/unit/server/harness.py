@@ -201,7 +201,7 @@ class FakeClient:
 
     def receive(self, data: bytes, *, is_alone: bool = True) -> None:
         """Let the connection receive bytes, as if it were the only one: it is answered at once."""
-        self._harness.service.last_reader = self.handler if is_alone else None
+        self._harness.service.turns.last_reader = self.handler if is_alone else None
         self.connection.data_received(data)
 
     def send(self, *requests: Request) -> None:

@@ -130,14 +130,14 @@ class Connection:
         if frames.error is not None and handler.stage != CLOSED:
             self._warn("%s; closing it", frames.error)
             self.close(events.TOO_LARGE)
-        is_alone = self._core.last_reader is handler
+        is_alone = self._core.turns.last_reader is handler
         if is_alone or count > _FEW or handler.stage != OPEN or not self._buffer.has_gathered():
             handler.flush()
         else:
             # Where clients ask one after the other, the replies of one pass of the loop go out
             # together, at its end. To wake a peer for each of them took the system more time than
             # all else: ten connections with one request in flight each get 1.4 times as much.
-            self._core.last_reader = handler
+            self._core.turns.last_reader = handler
             self._core.replica.mark_dirty(handler)
 
     def eof_received(self) -> bool:
@@ -360,8 +360,8 @@ class Connection:
             if self._buffer.transport is not None:
                 self._abort_after(_GOODBYE_TIMEOUT)
         self.handler.close()
-        if self._core.last_reader is self.handler:
-            self._core.last_reader = None
+        if self._core.turns.last_reader is self.handler:
+            self._core.turns.last_reader = None
         self._partial = 0
         self._core.forget(self, self.handler.watcher)
 

@@ -102,8 +102,6 @@ class Core:
         self.is_open = True
         # Whether read-only sessions are served while it is not open.
         self.is_read_only = False
-        # Whose requests were read last.
-        self.last_reader: object = None
         self._last_local_id = 0
 
     @property

@@ -38,6 +38,8 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         # The loop's own time may stand still within a pass, as uvloop's does.
         self._time: Callable[[], float] = self._loop.time if monotonic is None else monotonic
+        # Whose requests were read last.
+        self.last_reader: object = None
         self._waiting: deque[TurnTaker] = deque()
         self._is_scheduled = False
         # Until when long reads are served in this pass of the loop; 0 before the first one.

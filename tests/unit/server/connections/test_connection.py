@@ -65,7 +65,7 @@ def test_replies_of_one_pass_go_out_together() -> None:
         await turn()
         assert numbers(first) == numbers(second) == [1]
         # Who has asked last is answered at once.
-        harness.service.last_reader = second.handler
+        harness.service.turns.last_reader = second.handler
         second.connection.data_received(request)
         assert numbers(second) == [1]
 
