@@ -153,7 +153,12 @@ def given_sasl(context: click.Context, prefix: str = "") -> SaslOptions:
     """Return what a command was given. Raises UsageError if it contradicts itself."""
 
     def of(name: str) -> Any:
-        return context.params.get(_parameter(name, prefix))
+        parameter = _parameter(name, prefix)
+        source = context.get_parameter_source(parameter)
+        if name == "kerberos" and source is ParameterSource.ENVIRONMENT:
+            # click 8.2 takes any value of a flag's variable for yes.
+            return click.BOOL.convert(os.environ[_variable(name)], None, context)
+        return context.params.get(parameter)
 
     def is_typed(names: list[str]) -> bool:
         sources = [context.get_parameter_source(_parameter(name, prefix)) for name in names]
