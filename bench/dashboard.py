@@ -85,7 +85,7 @@ def measure(stage: Stage) -> None:
 
 @contextlib.contextmanager
 def _apart(server: Server) -> Iterator[None]:
-    """Give the server a processor of its own, and all that is begun here the others.
+    """Pin the server to a processor of its own, and all that is begun here to the others.
 
     Browsers, their dashboard and the load would be on other machines. On two processors they would
     take from the server what it does not spend on them.

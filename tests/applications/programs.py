@@ -54,7 +54,7 @@ class Program:
         wait_until(is_said, f"{self.name} says {words!r}", self.said)
 
     def type(self, line: str) -> None:
-        """Give it a line of input."""
+        """Write a line to its standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()

@@ -1,4 +1,4 @@
-"""Celery on Paddock, over kombu's transport for ZooKeeper: which tasks are done, whoever is killed.
+"""Celery on Paddock, over kombu's transport for ZooKeeper: which tasks are done after a kill.
 
 The application and the worker's command are those of the page. The tasks are of `gated.py`: each
 waits for a gate, so what a worker has begun when something is killed is known.

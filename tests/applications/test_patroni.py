@@ -1,7 +1,7 @@
 """Patroni with three PostgreSQL servers on Paddock: what is acknowledged stays, and one leads.
 
 A writer adds rows all the time, each by a connection of its own. Rows are acknowledged in
-synchronous mode, so each of them has to be there in the end, whoever was killed.
+synchronous mode, so each of them has to be there in the end, after any kill.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBERS: Final = itertools.count(1)
 
 
 class Writer:
-    """Adds rows by way of whoever is the primary, and notes which ones were acknowledged."""
+    """Adds rows by way of the primary, and notes which ones were acknowledged."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

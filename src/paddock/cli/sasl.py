@@ -3,8 +3,8 @@
 * DIGEST-MD5 has a user and a password. The password is never an argument, which everybody on the
   machine could read: it is in a file or in a variable, or is asked for on the terminal.
 * Kerberos has a ticket, that of `kinit`, or a keytab.
-* The command line counts more than the environment: `--kerberos` there is meant, whoever a variable
-  names.
+* The command line counts more than the environment: `--kerberos` there is meant, even if a
+  variable names a user.
 * What cannot be used is said before the first connection, in one line. A command that opens no
   session asks for nothing.
 """

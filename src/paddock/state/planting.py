@@ -45,7 +45,7 @@ class Planting:
         children.below_bytes += size
 
     def link(self, nodes: Table[Node]) -> bytes | None:
-        """Give all children to their parents; return one without a parent, if there is any."""
+        """Link all children to their parents; return one without a parent, if there is any."""
         for above, children in self._by_parent.items():
             parent = nodes.get(above)
             # Nothing is below the root by its longer name.
