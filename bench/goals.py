@@ -321,6 +321,7 @@ GOALS: Final = (
         "×",
         _of_paddock(Figure.BROWSERS_COST),
     ),
+    Goal("ten browsers look: operations/s", 0.97, 1, "×", _of_paddock(Figure.BROWSERS_THROUGHPUT)),
     _limit("/metrics: CPU of reading it", 10, 5, " ms", _of_paddock(Figure.SCRAPE_CPU)),
     _limit(
         "/metrics each second: an operation, of the CPU",
