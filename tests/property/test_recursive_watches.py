@@ -34,9 +34,10 @@ def test_everybody_above_is_found_and_nobody_else(
             index.remove(path, everybody[number])
             standing.remove((path, number))
         for event in events:
-            found: dict[Watcher, int] = {}
-            index.collect_above(event, found)
-            assert {*found} == {everybody[who] for above, who in standing if is_above(above, event)}
+            found = index.join_above(event, None)
+            assert {*(found or ())} == {
+                everybody[who] for above, who in standing if is_above(above, event)
+            }
     assert index.count == len(standing)
 
 
@@ -90,10 +91,9 @@ def test_names_that_begin_alike_are_told_apart(paths: tuple[bytes, bytes]) -> No
     for path, watcher in zip(paths, watchers, strict=True):
         index.add(path, watcher)
     for event in (b"/a/x", b"/a/b/x", b"/a/bc/x", b"/a/bd/x", b"/a/b/c/d/x", b"/a/b/cd/x"):
-        found: dict[Watcher, int] = {}
-        index.collect_above(event, found)
+        found = index.join_above(event, None)
         expected = [one for one, path in zip(watchers, paths, strict=True) if is_above(path, event)]
-        assert {*found} == {*expected}
+        assert {*(found or ())} == {*expected}
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations((b"/a", b"/a/b", b"/a/c", b"/a/b/d"))])
@@ -107,8 +107,7 @@ def test_watches_can_be_removed_in_any_order(order: tuple[bytes, ...]) -> None:
         left.remove(path)
         assert branch_count(index) <= max(2 * len(left), 1)
         for event in (b"/a/x", b"/a/b/x", b"/a/b/d/x", b"/a/c/x"):
-            found: dict[Watcher, int] = {}
-            index.collect_above(event, found)
+            found = index.join_above(event, None)
             assert bool(found) == any(is_above(one, event) for one in left)
     assert (branch_count(index), index.count) == (1, 0)
 
@@ -118,8 +117,7 @@ def test_nothing_is_below_a_path_without_a_leading_slash(path: bytes) -> None:
     index, watcher = RecursiveWatches(), Watcher()
     index.add(path, watcher)
     for event in (b"/", b"/a", b"/a/b", b"/a/b/c"):
-        found: dict[Watcher, int] = {}
-        index.collect_above(event, found)
-        assert found == {}
+        found = index.join_above(event, None)
+        assert found is None
     index.remove(path, watcher)
     assert (branch_count(index), index.count) == (1, 0)

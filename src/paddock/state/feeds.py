@@ -293,12 +293,9 @@ class ChangeRing:
 
     def _file(self, one: Recorded) -> None:
         path = one.path
-        concerned: dict[Watcher, int] = {}
         here = self._topics.get(path)
-        if here is not None:
-            concerned[here] = RECURSIVE
-        self._index.collect_above(path, concerned)
-        for watcher in concerned:
+        concerned: dict[Watcher, int] | None = None if here is None else {here: RECURSIVE}
+        for watcher in self._index.join_above(path, concerned) or ():
             assert isinstance(watcher, Topic)
             one.topics.append(watcher)
             watcher.line.items.append(one)

@@ -78,30 +78,30 @@ class RecursiveWatches:
                 self._by_path = Table()
             _prune(branch)
 
-    def collect_above(self, path: bytes, concerned: dict[Watcher, int]) -> None:
-        """Add all watchers above a path, without those at the path itself."""
+    def join_above(self, path: bytes, here: dict[Watcher, int] | None) -> dict[Watcher, int] | None:
+        """Join those `here`, at a path, with all watchers above it; None if there are none."""
         if path == b"/":
-            return
+            return here
         branch = self._root
-        if branch.watchers:
-            concerned.update(branch.watchers)
+        concerned = _join(here, branch.watchers)
         start = 0
         # Most of what changes is not below any of them: to see that by a letter takes a twentieth
         # of what it takes to look for the segment.
         while branch.letters & _letter(path, start):
             end = path.find(b"/", start + 1)
             if end < 0:
-                return
+                break
             below = branch.branches.get(path[start:end])
             if below is None:
-                return
+                break
             start = len(below.path)
             if start != end and not _begins_with(path, below.path, end):
-                return
+                break
             if start == len(path):
-                return
-            concerned.update(below.watchers)
+                break
+            concerned = _join(concerned, below.watchers)
             branch = below
+        return concerned
 
     def _grow(self, path: bytes) -> Branch:
         """Return the branch of a path, which is made if it is not there."""
@@ -128,6 +128,18 @@ class RecursiveWatches:
             branch = below
             start = len(branch.path)
         return branch
+
+
+def _join(
+    concerned: dict[Watcher, int] | None, more: dict[Watcher, int]
+) -> dict[Watcher, int] | None:
+    """Add watchers to those that were found so far, in their dictionary if there is one."""
+    if not more:
+        return concerned
+    if concerned is None:
+        return dict(more)
+    concerned.update(more)
+    return concerned
 
 
 def _prune(branch: Branch) -> None:

@@ -211,9 +211,7 @@ class WatchTable:
             self._fire(path, here)
             concerned = here
         if self._recursive.count:
-            if concerned is None:
-                concerned = {}
-            self._recursive.collect_above(path, concerned)
+            concerned = self._recursive.join_above(path, concerned)
         if concerned:
             self._fan_outs[kind].note(len(concerned))
         if concerned and batch is not None:
