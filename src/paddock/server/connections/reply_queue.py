@@ -1,8 +1,9 @@
 """The FIFO that keeps one connection's replies in the order of its requests.
 
 Only what waits has an entry: queries behind a write, and replies that are ready but must not
-overtake one. Writes in flight are only counted, since they are answered in the order in which they
-were submitted; an entry remembers how many of them are ahead of it.
+overtake one. Queries that come one after the other share an entry, since most of the cost of one
+that waits would be its entry. Writes in flight are only counted, since they are answered in the
+order in which they were submitted; an entry remembers how many of them are ahead of it.
 """
 
 from __future__ import annotations
@@ -10,38 +11,41 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from paddock.errors import OK
 from paddock.state.access import Identities
 
-# In place of an operation: a reply that is ready; after a final one the connection is closed.
-READY: Final = -1000
-FINAL: Final = -1001
+# What waits: queries; a reply that is ready; one after which the connection is closed.
+QUERIES: Final = 0
+READY: Final = 1
+FINAL: Final = 2
 
 
 @mypyc_attr(acyclic=True)
 class Waiting:
-    """A query or a reply in the queue."""
+    """Some queries in a row, or a reply, in the queue."""
 
-    __slots__ = ("behind", "body", "error", "identities", "operation", "xid", "zxid")
+    __slots__ = ("behind", "body", "count", "error", "identities", "kind", "xid", "zxid")
 
     def __init__(
         self,
-        operation: int,
-        xid: int,
+        kind: int,
         body: bytes,
+        count: i64,
         identities: Identities,
+        xid: int = 0,
         error: int = OK,
         zxid: int = 0,
     ) -> None:
-        self.operation = operation
-        self.xid = xid
-        # The request of a query; the body of a reply that is ready.
+        self.kind = kind
+        # The frames of queries, each with its length before it; the body of a reply that is ready.
         self.body = body
+        self.count: i64 = count
         # The client's identities when it sent the request.
         self.identities = identities
         # The header of a reply that is ready.
+        self.xid = xid
         self.error = error
         self.zxid = zxid
         # How many writes must be answered first.
@@ -56,6 +60,8 @@ class ReplyQueue:
         self._length_max = length_max
         self._bytes_max = bytes_max
         self._waiting: deque[Waiting] = deque()
+        # The queries and replies in these.
+        self.waiting_count: i64 = 0
         # Writes so far. Invariant: answered <= submitted.
         self._submitted = 0
         self._answered = 0
@@ -63,7 +69,7 @@ class ReplyQueue:
         self._size = 0
         self.waiting_bytes = 0
         # Invariant: the writes in flight, and all that wait.
-        self.length = 0
+        self.length: i64 = 0
 
     def enter_write(self, size: int) -> None:
         """Count a write that was submitted."""
@@ -86,25 +92,23 @@ class ReplyQueue:
     def put(self, waiting: Waiting) -> None:
         waiting.behind = self._submitted
         self._waiting.append(waiting)
-        self.length += 1
+        self.waiting_count += waiting.count
+        self.length += waiting.count
         self._size += len(waiting.body)
         self.waiting_bytes += len(waiting.body)
 
     def take(self) -> Waiting:
         """Remove and return the first that waits."""
         first = self._waiting.popleft()
-        self.length -= 1
+        self.waiting_count -= first.count
+        self.length -= first.count
         self._size -= len(first.body)
         self.waiting_bytes -= len(first.body)
         return first
 
-    def waiting_count(self) -> int:
-        return len(self._waiting)
-
     def can_answer(self) -> bool:
         """Return whether the first that waits can be answered now."""
-        waiting = self._waiting
-        return len(waiting) > 0 and waiting[0].behind <= self._answered
+        return self.waiting_count > 0 and self._waiting[0].behind <= self._answered
 
     def is_over(self, share: int) -> bool:
         """Return whether a limit is exceeded: with share 1 the whole of it, with 2 half of it."""
@@ -112,6 +116,7 @@ class ReplyQueue:
 
     def clear(self) -> None:
         self._waiting.clear()
+        self.waiting_count = 0
         self.waiting_bytes = 0
         self._answered = self._submitted
         self._size = 0

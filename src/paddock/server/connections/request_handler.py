@@ -44,7 +44,7 @@ from paddock.protocol.records import PING_XID
 from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.authentication import Answer
 from paddock.server.connections.core import Core
-from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
+from paddock.server.connections.reply_queue import FINAL, QUERIES, READY, ReplyQueue, Waiting
 from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
@@ -59,7 +59,8 @@ from paddock.storage import events
 
 logger: Final = logging.getLogger(__name__)
 
-# The xid and the operation, before the request itself.
+# The length of a frame, before it; the xid and the operation, before the request itself.
+_LENGTH_BYTES: Final = 4
 _HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
@@ -118,7 +119,8 @@ class RequestHandler(Submitter):
         self._authentication = core.authentication(address, tls)
         # The generation under which the connection is attached to its session.
         self._generation = 0
-        # Frames that could not be served when they came; at most those of one read.
+        # Frames that could not be served when they came, with their lengths; at most those of one
+        # read.
         self._held: list[bytes] = []
         # Whether a frame is served when it comes. Invariant: then none is held.
         self._serves = False
@@ -185,8 +187,8 @@ class RequestHandler(Submitter):
         if self._setting is not None:
             self._reply(self._setting_xid, SESSION_EXPIRED)
         for frame in self._held:
-            if len(frame) >= _HEADER_BYTES:
-                self._reply(read_i32_be(frame, 0), SESSION_EXPIRED)
+            if len(frame) >= _LENGTH_BYTES + _HEADER_BYTES:
+                self._reply(read_i32_be(frame, _LENGTH_BYTES), SESSION_EXPIRED)
 
     def close(self) -> None:
         """Serve nothing more; what was answered can still be sent."""
@@ -231,14 +233,20 @@ class RequestHandler(Submitter):
         else:
             # So few fit into one turn.
             self._turn_end = _NO_END
-        for _ in range(count):
+        while count > 0:
+            if self.queue.length and self._serves:
+                waiting, position = self._wait_in_a_row(frames, position, count)
+                count -= waiting
+                if not count:
+                    break
+            count -= 1
             length: int = read_i32_be(frames, position)
-            start = position + 4
+            start = position + _LENGTH_BYTES
             position = start + length
             if self._serves:
                 self._request(frames, start, position)
             elif self.stage != CLOSED:
-                self._held.append(frames[start:position])
+                self._held.append(frames[start - _LENGTH_BYTES : position])
                 if self._policy is not None and self.stage == OPEN:
                     self._ask_for_turn()
         if not self._serves or (
@@ -313,7 +321,7 @@ class RequestHandler(Submitter):
                 served += 1
                 frame = held[served - 1]
                 if self._policy is None:
-                    self._request(frame, 0, len(frame))
+                    self._request(frame, _LENGTH_BYTES, len(frame))
                 else:
                     self._request_under(self._policy, frame)
             if self.stage == OPEN:
@@ -384,8 +392,30 @@ class RequestHandler(Submitter):
 
     # Requests.
 
+    def _wait_in_a_row(self, frames: bytes, start: i64, count: i64) -> tuple[i64, i64]:
+        """Queue the gets and exists that come next, behind writes; return how many, and their end.
+
+        They share one entry of the queue. With an entry each, one that waits took three times as
+        long as one that is answered at once; now it takes a third more.
+        """
+        room: i64 = _WAITING_MAX - self.queue.waiting_count
+        taken: i64 = 0
+        end = start
+        while taken < count and taken < room:
+            length: int = read_i32_be(frames, end)
+            if not _HEADER_BYTES <= length <= _LONG_BYTES:
+                break
+            operation = read_i32_be(frames, end + _LENGTH_BYTES + 4)
+            if operation not in (opcodes.GET_DATA, opcodes.EXISTS):
+                break
+            end += _LENGTH_BYTES + length
+            taken += 1
+        if taken:
+            self._enqueue(Waiting(QUERIES, frames[start:end], taken, self.watcher.identities))
+        return taken, end
+
     def _request(self, data: bytes, start: i64, end: i64) -> None:
-        """Serve the request that `data` holds from `start` to `end`."""
+        """Serve the request that `data` holds from `start` to `end`, its length before it."""
         body = start + _HEADER_BYTES
         if body > end:
             logger.warning(
@@ -410,12 +440,13 @@ class RequestHandler(Submitter):
                 not is_common and operation in operations.HEAVY
             )
             if self.queue.length:
+                frame = data[start - _LENGTH_BYTES : end]
                 if is_heavy or self._must_wait(operation, data[body:end]):
-                    self._put_back(data[start:end])
+                    self._put_back(frame)
                 else:
-                    self._enqueue(Waiting(operation, xid, data[body:end], self.watcher.identities))
+                    self._enqueue(Waiting(QUERIES, frame, 1, self.watcher.identities))
             elif is_heavy and not self._has_turn:
-                self._put_back(data[start:end])
+                self._put_back(data[start - _LENGTH_BYTES : end])
                 self._ask_for_turn()
             elif not is_common and operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
                 self._begin_set_watches(operation, xid, data[body:end])
@@ -446,7 +477,7 @@ class RequestHandler(Submitter):
                 self,
             )
         elif operation == opcodes.CHANGES:
-            self._pull(xid, data[start:end])
+            self._pull(xid, data[start - _LENGTH_BYTES : end])
         else:
             self._request_other(operation, xid, data[body:end])
 
@@ -479,7 +510,8 @@ class RequestHandler(Submitter):
             return
         self._core.operations.add(opcodes.CHANGES)
         try:
-            error, answer = self._core.feeds.pull(frame[_HEADER_BYTES:], self.watcher)
+            body = frame[_LENGTH_BYTES + _HEADER_BYTES :]
+            error, answer = self._core.feeds.pull(body, self.watcher)
         except DecodeError:
             error, answer = MARSHALLING_ERROR, b""
         if len(answer) < LARGE_BYTES:
@@ -489,20 +521,21 @@ class RequestHandler(Submitter):
         self._end_turn()
 
     def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
-        rejection = policy.check(read_i32_be(frame, 4)) if len(frame) >= _HEADER_BYTES else None
+        has_header = len(frame) >= _LENGTH_BYTES + _HEADER_BYTES
+        rejection = policy.check(read_i32_be(frame, _LENGTH_BYTES + 4)) if has_header else None
         if rejection is not None:
             self._until_look -= 1
             if self._until_look <= 0:
                 self._look_at_clock()
             code, is_final = rejection
-            kind, xid = FINAL if is_final else READY, read_i32_be(frame, 0)
+            kind, xid = FINAL if is_final else READY, read_i32_be(frame, _LENGTH_BYTES)
             self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
-        self._request(frame, 0, len(frame))
+        self._request(frame, _LENGTH_BYTES, len(frame))
 
     def _must_wait(self, operation: int, body: bytes) -> bool:
         """Return whether a query behind a write has to wait until no write is in flight."""
-        if self.queue.waiting_count() >= _WAITING_MAX:
+        if self.queue.waiting_count >= _WAITING_MAX:
             return True
         if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
             tree = self._machine.tree
@@ -650,7 +683,7 @@ class RequestHandler(Submitter):
 
     def _reply_in_order(self, kind: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that is ready, behind everything that came before it."""
-        self._enqueue(Waiting(kind, xid, body, self.watcher.identities, error, zxid))
+        self._enqueue(Waiting(kind, body, 1, self.watcher.identities, xid, error, zxid))
         self._answer_queue()
 
     def _enqueue(self, waiting: Waiting) -> None:
@@ -663,23 +696,32 @@ class RequestHandler(Submitter):
         while queue.can_answer() and not self.buffer.is_overdue:
             first = queue.take()
             self._proposer.waiting_bytes -= len(first.body)
-            self._replica.work += 1
-            if first.operation in operations.READS:
-                body, identities = first.body, first.identities
-                self._answer(first.operation, first.xid, body, 0, len(body), identities)
-                if self.buffer.is_full():
-                    self.buffer.flush()
+            self._replica.work += first.count
+            if first.kind == QUERIES:
+                self._answer_queries(first)
             else:
                 # A client never sees a zxid go back: what came before may have had a higher one.
                 zxid = first.zxid if first.zxid <= 0 else self._machine.zxid
                 self.buffer.reply(first.xid, zxid, first.error, first.body)
-                if first.operation == FINAL:
+                if first.kind == FINAL:
                     self._close(_FINAL_REASONS.get(first.error, events.FAULT))
         if self.is_paused:
             if self._held and not queue.length:
                 # Not now, in the middle of a batch.
                 self._ask_for_turn()
             self.regulate()
+
+    def _answer_queries(self, waiting: Waiting) -> None:
+        frames, identities = waiting.body, waiting.identities
+        position: i64 = 0
+        while position < len(frames) and not self.buffer.is_overdue:
+            length: int = read_i32_be(frames, position)
+            start = position + _LENGTH_BYTES
+            position = start + length
+            xid, operation = read_i32_be(frames, start), read_i32_be(frames, start + 4)
+            self._answer(operation, xid, frames, start + _HEADER_BYTES, position, identities)
+            if self.buffer.is_full():
+                self.buffer.flush()
 
     def _answer(
         self, operation: int, xid: i32, data: bytes, start: i64, end: i64, identities: Identities

@@ -1,0 +1,70 @@
+"""Queries behind writes: each sees the writes before it, and none after, however they come."""
+
+from __future__ import annotations
+
+from paddock.errors import MARSHALLING_ERROR, NO_NODE, OK
+from paddock.protocol import opcodes
+from tests.support import requests as rq
+from tests.support.records import Request
+from tests.unit.server.harness import Harness, encoded, run, with_node
+
+
+def data_of(body: bytes) -> bytes:
+    """Return the data in an answer to get."""
+    length = int.from_bytes(body[:4], "big")
+    return body[4 : 4 + length]
+
+
+def test_queries_see_the_writes_before_them_and_none_after() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        get = rq.get_data("/a")
+        row = [get, rq.exists("/a"), get, rq.get_children("/"), get]
+        client.send(get, rq.set_data("/a", b"1"), *row, rq.set_data("/a", b"2"), *row)
+        assert [(xid, data_of(body)) for xid, _, body in client.replies()] == [(1, b"0")]
+        await harness.settle()
+        replies = client.replies()
+        assert [(xid, error) for xid, error, _ in replies] == [(xid, OK) for xid in range(2, 14)]
+        found = {xid: data_of(body) for xid, _, body in replies}
+        assert [found[xid] for xid in (3, 5, 7)] == [b"1"] * 3
+        assert [found[xid] for xid in (9, 11, 13)] == [b"2"] * 3
+
+    run(scenario)
+
+
+def test_each_of_a_row_has_its_own_result() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        broken = Request(opcodes.GET_DATA, b"\0\0\0\x09/a")
+        row = [rq.get_data("/none"), broken, rq.exists("/b"), rq.get_data("/a")]
+        client.send(rq.create("/b", b"1"), *row)
+        await harness.settle()
+        assert [error for _, error, _ in client.replies()] == [
+            OK,
+            NO_NODE,
+            MARSHALLING_ERROR,
+            OK,
+            OK,
+        ]
+
+    run(scenario)
+
+
+def test_a_row_goes_on_in_the_next_read() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        requests = [rq.set_data("/a", b"1"), *[rq.get_data("/a")] * 4]
+        sent = b"".join(encoded(xid, one) for xid, one in enumerate(requests, 1))
+        # In the middle of the third one.
+        cut = len(sent) // 2
+        client.receive(sent[:cut])
+        client.receive(sent[cut:])
+        assert client.handler.queue.length == 5
+        await harness.settle()
+        assert [xid for xid, _, _ in client.replies()] == [1, 2, 3, 4, 5]
+        assert (client.handler.queue.length, harness.proposer.waiting_bytes) == (0, 0)
+
+    run(scenario)
