@@ -143,6 +143,11 @@ class Node:
         """Return what Patroni says of its node; nothing if it does not answer."""
         return self._ask("GET", "/patroni")
 
+    def may_be_succeeded(self) -> bool:
+        """Return whether Patroni has written down a node that is in step, and may lead next."""
+        members = self._ask("GET", "/cluster").get("members", [])
+        return any(one.get("role") == "sync_standby" for one in members)
+
     def configure(self, settings: dict[str, Any]) -> None:
         """Change the settings of all nodes."""
         assert self._ask("PATCH", "/config", json.dumps(settings)), "the settings are refused"
@@ -316,7 +321,10 @@ class Cluster:
         return [node for node in self.nodes if node.is_primary()]
 
     def leader(self) -> Node:
-        """Wait until all is well: one primary, and two that stream from it, one of them in step."""
+        """Wait until all is well: one primary, and two that stream from it, one of them in step.
+
+        Patroni has to know that, too: it promotes nobody else, however long the primary is away.
+        """
         return wait_for(self._leader, "there are one primary and two replicas", self.story)
 
     def successor(self, before: Node) -> Node:
@@ -339,7 +347,9 @@ class Cluster:
         except QueryError:
             return None
         in_step, streaming = map(int, found.split("|"))
-        return primaries[0] if in_step and streaming == len(self.nodes) - 1 else None
+        if not in_step or streaming < len(self.nodes) - 1:
+            return None
+        return primaries[0] if primaries[0].may_be_succeeded() else None
 
     def story(self) -> str:
         """Return the ends of the logs, for a test that fails."""
