@@ -57,10 +57,13 @@ def tasks(servers: list[str]) -> list[RecipeTask]:
 # A put is one write with both: the server's disk decides, so it is for information only.
 _TIMES_KAZOO: Final = {"lock": 3.0, "take": 2.0, "pass": 2.0, "elect": 1.0}
 _AIMS: Final = {"lock": 5.0}
-NEEDS: Final = tuple(
-    Need(PADDOCK, task, times=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
-    for task in tasks(["apache"])
-    if task.op in _TIMES_KAZOO
+NEEDS: Final = (
+    *(
+        Need(PADDOCK, task, times=_TIMES_KAZOO[task.op], aim=_AIMS.get(task.op))
+        for task in tasks(["apache"])
+        if task.op in _TIMES_KAZOO
+    ),
+    Need(BLOCKING, RecipeTask("apache", "lock", 1), times=2.0, aim=2.5),
 )
 
 
