@@ -1,7 +1,8 @@
 """Writes that wait to be proposed: in order for each origin, fair between them.
 
 As long as all that waits fits into one batch, by what the caller allows in bytes and in number, a
-batch is all of it, in the order in which it came. When more waits, origins take turns:
+batch is all of it, in the order in which it came; or the first part of it, if the caller wants less
+at a time. When more waits, origins take turns:
 
 * The next small entry of each origin in turn, round after round, as many as fit. One that
   has sent much does not keep one that has sent little waiting.
@@ -49,10 +50,12 @@ class FairQueue:
         self.size += entry.size()
         self.length += 1
 
-    def take(self) -> tuple[list[Entry], list[Submitter]]:
-        """Take the next batch: the entries, and the origin of each."""
+    def take(self, wanted: int = 1 << 30) -> tuple[list[Entry], list[Submitter]]:
+        """Take the next batch, of so many entries if more wait: these, and the origin of each."""
         is_short = self.length <= self.entries_max
         if not self._backlog and is_short and self.size <= self.bytes_max:
+            if self.length > wanted:
+                return self._take_oldest(wanted)
             entries, self._entries = self._entries, []
             origins, self._origins = self._origins, []
             self.size = 0
@@ -61,6 +64,13 @@ class FairQueue:
         self._sort()
         entries, origins = self._take_small()
         self._take_large(entries, origins)
+        return entries, origins
+
+    def _take_oldest(self, count: int) -> tuple[list[Entry], list[Submitter]]:
+        entries, self._entries = self._entries[:count], self._entries[count:]
+        origins, self._origins = self._origins[:count], self._origins[count:]
+        self.size -= sum([entry.size() for entry in entries])
+        self.length -= count
         return entries, origins
 
     def _sort(self) -> None:

@@ -39,6 +39,20 @@ def test_what_fits_into_one_batch_is_taken_as_it_came() -> None:
     assert (queue.size, queue.length) == (0, 0)
 
 
+def test_the_first_part_is_taken_if_less_is_wanted() -> None:
+    queue, origins = FairQueue(), [Submitter(), Submitter()]
+    for number in range(10):
+        queue.put(entry(number, SMALL + number), origins[number % 2])
+    entries, takers = queue.take(4)
+    assert numbers(entries) == [0, 1, 2, 3]
+    assert takers == [origins[number % 2] for number in range(4)]
+    left = sum(entry(number, SMALL + number).size() for number in range(4, 10))
+    assert (queue.size, queue.length) == (left, 6)
+    queue.put(entry(10), origins[0])
+    assert numbers(queue.take(100)[0]) == list(range(4, 11))
+    assert (queue.size, queue.length) == (0, 0)
+
+
 def test_who_sends_little_comes_with_the_next_batch_whatever_others_have_waiting() -> None:
     queue, much, little = FairQueue(), Submitter(), Submitter()
     for number in range(50_000):

@@ -51,6 +51,26 @@ def test_batches_grow_step_by_step_as_long_as_entries_are_cheap() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(("sent", "batches"), [(200, [200]), (600, [300, 300])])
+def test_much_is_divided_so_that_one_half_syncs_while_the_other_is_applied(
+    sent: int, batches: list[int]
+) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        # Until so many are known to be cheap.
+        for _ in range(20):
+            client.send(*[rq.set_data("/", b"")] * 500)
+            await harness.settle()
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", b"")] * sent)
+        await harness.settle()
+        proposals = harness.log.proposals[first:]
+        assert [len(Batch.decode(one).entries) for one in proposals] == batches
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(("seconds", "size"), [(0.1, 0), (0.0, 300_000)], ids=["slow", "large"])
 def test_nothing_is_proposed_while_a_batch_is_applied_that_takes_long(
     seconds: float, size: int
