@@ -395,8 +395,8 @@ class RequestHandler(Submitter):
     def _wait_in_a_row(self, frames: bytes, start: i64, count: i64) -> tuple[i64, i64]:
         """Queue the gets and exists that come next, behind writes; return how many, and their end.
 
-        They share one entry of the queue. With an entry each, one that waits took three times as
-        long as one that is answered at once; now it takes a third more.
+        They share one entry of the queue. With an entry each, one that waits took four times as
+        long as one that is answered at once; now it takes twice as long.
         """
         room: i64 = _WAITING_MAX - self.queue.waiting_count
         taken: i64 = 0
