@@ -198,6 +198,18 @@ async def create(rounds: int) -> Path:
     return Writes(heart, peer, reads)
 
 
+async def mix(rounds: int) -> Path:
+    """Ten sets, each with nine gets behind it, in one read: the gets wait for the sets."""
+    heart, paths = Heart(), _paths("node", CROWD)
+    peer = await heart.peer()
+    await heart.ask(peer, [_create(path) for path in (b"/guard", *paths)])
+    requests = [
+        request(opcodes.GET_DATA, WatchedRequest(path, False)) if number % 10 else _set(path)
+        for number, path in enumerate(paths)
+    ]
+    return Writes(heart, peer, [b"".join(requests)] * rounds)
+
+
 async def _events(renew: bytes | None, begin: bytes | None) -> Path:
     heart = Heart()
     writer = await heart.peer()
@@ -246,6 +258,7 @@ PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
     "exists": exists,
     "set": set_,
     "create": create,
+    "mix": mix,
     "watch event": watch_event,
     "persistent event": persistent_event,
     "client get": client_get,
