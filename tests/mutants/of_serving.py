@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.mutants.mutation import Edit, Mutation, mutation
+from tests.mutants.mutation import Mutation, mutation
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     mutation(
         "reads-overtake",
         "A read waits for the writes that its client has sent before.",
         "server/connections/request_handler.py",
-        "            if self.queue.length:\n                frame =",
-        "            if self.queue.length > 1 << 30:\n                frame =",
-        Edit(
-            "server/connections/request_handler.py",
-            "            if self.queue.length and self._serves:\n",
-            "            if self.queue.length > 1 << 30 and self._serves:\n",
-        ),
+        "            if self.queue.length:\n                if is_heavy",
+        "            if self.queue.length > 1 << 30:\n                if is_heavy",
     ),
     mutation(
         "read-answered-late",

@@ -18,8 +18,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "not-heard",
         "Whatever a client sends is a sign of life.",
         "server/connections/request_handler.py",
-        "            liveness.heard = self._tracker.now()\n            if read_i32_be(",
-        "            if read_i32_be(",
+        "            liveness.heard = self._tracker.now()\n            if last_length",
+        "            if last_length",
     ),
     mutation(
         "never-expired",

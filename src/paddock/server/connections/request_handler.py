@@ -222,9 +222,10 @@ class RequestHandler(Submitter):
         """
         liveness, tally = self.liveness, self.tally
         tally.received += count
+        last_length: int = read_i32_be(frames, last - _LENGTH_BYTES)
         if liveness is not None:
             liveness.heard = self._tracker.now()
-            if read_i32_be(frames, last - 4) >= _HEADER_BYTES:
+            if last_length >= _HEADER_BYTES:
                 tally.receive(
                     read_i32_be(frames, last), read_i32_be(frames, last + 4), liveness.heard
                 )
@@ -233,18 +234,13 @@ class RequestHandler(Submitter):
         else:
             # So few fit into one turn.
             self._turn_end = _NO_END
-        while count > 0:
-            if self.queue.length and self._serves:
-                waiting, position = self._wait_in_a_row(frames, position, count)
-                count -= waiting
-                if not count:
-                    break
-            count -= 1
+        end = last + last_length
+        while position < end:
             length: int = read_i32_be(frames, position)
             start = position + _LENGTH_BYTES
             position = start + length
             if self._serves:
-                self._request(frames, start, position)
+                position = self._request(frames, start, position, end)
             elif self.stage != CLOSED:
                 self._held.append(frames[start - _LENGTH_BYTES : position])
                 if self._policy is not None and self.stage == OPEN:
@@ -321,7 +317,7 @@ class RequestHandler(Submitter):
                 served += 1
                 frame = held[served - 1]
                 if self._policy is None:
-                    self._request(frame, _LENGTH_BYTES, len(frame))
+                    self._request(frame, _LENGTH_BYTES, len(frame), len(frame))
                 else:
                     self._request_under(self._policy, frame)
             if self.stage == OPEN:
@@ -392,37 +388,19 @@ class RequestHandler(Submitter):
 
     # Requests.
 
-    def _wait_in_a_row(self, frames: bytes, start: i64, count: i64) -> tuple[i64, i64]:
-        """Queue the gets and exists that come next, behind writes; return how many, and their end.
+    def _request(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
+        """Serve the request that `data` holds from `start` to `end`, its length before it.
 
-        They share one entry of the queue. With an entry each, one that waits took four times as
-        long as one that is answered at once; now it takes twice as long.
+        Returns the end of what it has taken: a query that has to wait takes others with it, up to
+        `last_end`.
         """
-        room: i64 = _WAITING_MAX - self.queue.waiting_count
-        taken: i64 = 0
-        end = start
-        while taken < count and taken < room:
-            length: int = read_i32_be(frames, end)
-            if not _HEADER_BYTES <= length <= _LONG_BYTES:
-                break
-            operation = read_i32_be(frames, end + _LENGTH_BYTES + 4)
-            if operation not in (opcodes.GET_DATA, opcodes.EXISTS):
-                break
-            end += _LENGTH_BYTES + length
-            taken += 1
-        if taken:
-            self._enqueue(Waiting(QUERIES, frames[start:end], taken, self.watcher.identities))
-        return taken, end
-
-    def _request(self, data: bytes, start: i64, end: i64) -> None:
-        """Serve the request that `data` holds from `start` to `end`, its length before it."""
         body = start + _HEADER_BYTES
         if body > end:
             logger.warning(
                 "%s: frame without a header; closing it", self.address, extra=self.about()
             )
             self._close(events.PROTOCOL_ERROR)
-            return
+            return end
         self._until_look -= 1
         if self._until_look <= 0:
             self._look_at_clock()
@@ -440,11 +418,10 @@ class RequestHandler(Submitter):
                 not is_common and operation in operations.HEAVY
             )
             if self.queue.length:
-                frame = data[start - _LENGTH_BYTES : end]
-                if is_heavy or self._must_wait(operation, data[body:end]):
-                    self._put_back(frame)
+                if is_heavy or self._must_wait(operation, data, body, end):
+                    self._put_back(data[start - _LENGTH_BYTES : end])
                 else:
-                    self._enqueue(Waiting(QUERIES, frame, 1, self.watcher.identities))
+                    return self._enqueue_queries(data, start - _LENGTH_BYTES, end, last_end)
             elif is_heavy and not self._has_turn:
                 self._put_back(data[start - _LENGTH_BYTES : end])
                 self._ask_for_turn()
@@ -480,6 +457,27 @@ class RequestHandler(Submitter):
             self._pull(xid, data[start - _LENGTH_BYTES : end])
         else:
             self._request_other(operation, xid, data[body:end])
+        return end
+
+    def _enqueue_queries(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
+        """Have a query wait, and with it the gets and exists behind it; return their end.
+
+        They share one entry of the queue. With an entry each, one that waits took four times as
+        long as one that is answered at once; now it takes twice as long.
+        """
+        room: i64 = _WAITING_MAX - self.queue.waiting_count
+        count: i64 = 1
+        while count < room and end < last_end:
+            length: int = read_i32_be(data, end)
+            if not _HEADER_BYTES <= length <= _LONG_BYTES:
+                break
+            operation = read_i32_be(data, end + _LENGTH_BYTES + 4)
+            if operation not in (opcodes.GET_DATA, opcodes.EXISTS):
+                break
+            end += _LENGTH_BYTES + length
+            count += 1
+        self._enqueue(Waiting(QUERIES, data[start:end], count, self.watcher.identities))
+        return end
 
     def _request_other(self, operation: i32, xid: i32, body: bytes) -> None:
         """Serve a request that neither reads nor writes nodes, or refuse an unknown one."""
@@ -531,16 +529,16 @@ class RequestHandler(Submitter):
             kind, xid = FINAL if is_final else READY, read_i32_be(frame, _LENGTH_BYTES)
             self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
-        self._request(frame, _LENGTH_BYTES, len(frame))
+        self._request(frame, _LENGTH_BYTES, len(frame), len(frame))
 
-    def _must_wait(self, operation: int, body: bytes) -> bool:
+    def _must_wait(self, operation: int, data: bytes, start: i64, end: i64) -> bool:
         """Return whether a query behind a write has to wait until no write is in flight."""
         if self.queue.waiting_count >= _WAITING_MAX:
             return True
         if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
             tree = self._machine.tree
             try:
-                node = tree.nodes.get(Reader(body).string())
+                node = tree.nodes.get(Reader(data[start:end]).string())
             except DecodeError:
                 return False
             # Without room to keep it, a list would be made anew each time.
