@@ -8,8 +8,8 @@ It is measured in two ways:
 * A load with and without them, in turn, on one server, so that its place in memory does not count:
   the processor time of an operation, and the operations in a second. The server has a processor of
   its own for it, and the load comes first on the others: the dashboard and the browsers would be on
-  other machines, so they get what the load leaves them (`SCHED_IDLE`). What they were told is
-  counted, so that it is seen that they were not left waiting.
+  other machines, so they get what the load leaves them (`SCHED_IDLE`). If that is so little that
+  they are told less than once a second, nothing was measured.
 
 The loads: reads as fast as the server answers, while another client changes some hundred nodes a
 second that the browsers show; and writes as fast as it can, where far too much happens to be
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import zkload
+from bench.browsers import VIEWS
 from bench.results import Figure
 from bench.servers import BenchError, Server, configure, free_port, running
 from bench.stage import Stage
@@ -226,13 +227,17 @@ def _browsers(server: Server) -> Iterator[None]:
         for one in (printing, process):
             _yield_to_load(one.pid)
         _expect(process, "open")
+        began = time.monotonic()
         yield
+        looked_s = time.monotonic() - began
         process.terminate()
         assert process.stdout is not None, "it was asked for"
         counts = json.loads(process.stdout.readline())
         print(f"ten browsers: {counts}", flush=True)
         if counts.get("ended streams"):
             raise BenchError(f"browsers were sent away: {counts}")
+        if counts.get("event overview", 0) < looked_s * len(VIEWS):
+            raise BenchError(f"in {looked_s:.1f} s the browsers were told too little: {counts}")
 
 
 def _yield_to_load(pid: int) -> None:

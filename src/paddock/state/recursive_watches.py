@@ -79,7 +79,10 @@ class RecursiveWatches:
             _prune(branch)
 
     def join_above(self, path: bytes, here: dict[Watcher, int] | None) -> dict[Watcher, int] | None:
-        """Join those `here`, at a path, with all watchers above it; None if there are none."""
+        """Join those `here`, at a path, with all watchers above it; None if there are none.
+
+        Those above are added to `here`, which is the caller's own.
+        """
         if path == b"/":
             return here
         branch = self._root

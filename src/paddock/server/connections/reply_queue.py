@@ -1,9 +1,10 @@
 """The FIFO that keeps one connection's replies in the order of its requests.
 
 Only what waits has an entry: queries behind a write, and replies that are ready but must not
-overtake one. Queries that come one after the other share an entry, since most of the cost of one
-that waits would be its entry. Writes in flight are only counted, since they are answered in the
-order in which they were submitted; an entry remembers how many of them are ahead of it.
+overtake one. Gets and exists that come one after the other in one read share an entry, since most
+of the cost of one that waits would be its entry. Writes in flight are only counted, since they are
+answered in the order in which they were submitted; an entry remembers how many of them are ahead
+of it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class ReplyQueue:
         self._length_max = length_max
         self._bytes_max = bytes_max
         self._waiting: deque[Waiting] = deque()
-        # The queries and replies in these.
+        # How many queries and replies these are.
         self.waiting_count: i64 = 0
         # Writes so far. Invariant: answered <= submitted.
         self._submitted = 0

@@ -462,7 +462,7 @@ class RequestHandler(Submitter):
     def _enqueue_queries(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
         """Have a query wait, and with it the gets and exists behind it; return their end.
 
-        They share one entry of the queue. With an entry each, one that waits took four times as
+        They share one entry of the queue. With an entry each, one that waits took three times as
         long as one that is answered at once; now it takes twice as long.
         """
         room: i64 = _WAITING_MAX - self.queue.waiting_count

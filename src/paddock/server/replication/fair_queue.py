@@ -51,7 +51,10 @@ class FairQueue:
         self.length += 1
 
     def take(self, wanted: int = 1 << 30) -> tuple[list[Entry], list[Submitter]]:
-        """Take the next batch, of so many entries if more wait: these, and the origin of each."""
+        """Take the next batch: the entries, and the origin of each.
+
+        If all that waits fits into it, it is only as many as are wanted.
+        """
         is_short = self.length <= self.entries_max
         if not self._backlog and is_short and self.size <= self.bytes_max:
             if self.length > wanted:

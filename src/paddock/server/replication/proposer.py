@@ -3,9 +3,9 @@
 While one batch syncs the next one gathers, so a sync is shared by all who wait (group commit). The
 rules:
 
-* Where much is under way on a log of our own, a batch is half of it, and syncs while the other half
-  is applied. If it were all of it, loop and disk would wait for each other: that is a tenth fewer
-  creates and a seventh fewer sets.
+* Where so much is under way on a log of our own that it takes longer to apply than to sync, a batch
+  is half of it, and syncs while the other half is applied. If it were all of it, loop and disk
+  would wait for each other: that is an eighth fewer sets.
 * A batch is sealed with the time, its number, and the digest of the state between two batches. It
   is kept by its number until the log is done with it; the replica finds it there.
 * As many batches are in flight as the log allows.
@@ -47,8 +47,8 @@ _BATCH_ENTRIES_MAX: Final = 1_000
 # The cost of an entry is not known before it is applied. So a batch has no more entries than this,
 # or than twice those of the last ones.
 _BATCH_ENTRIES_START: Final = 32
-# Less than this is not divided: a sync of its own would cost more than it gains.
-_DIVIDED_MIN: Final = 256
+# Less than this is not divided: a second sync would cost more than it gains.
+_DIVIDED_MIN: Final = 512
 # While a batch with more bytes is applied, none is proposed.
 _AHEAD_BYTES_MAX: Final = 256 << 10
 # A pace is never taken to be faster than this, in seconds.
@@ -79,7 +79,7 @@ class Proposer(Proposals):
         self.waiting_bytes = 0
         # A sync that takes more seconds than this gets a line.
         self.slow_sync = 1.0
-        # When batches go to a shared log; None where each sync takes all that waits.
+        # When batches go to a shared log; None for a log of our own.
         self.pacing: Pacing | None = None
         # How many entries should gather at most, and how many bytes of them; 0 is no limit.
         self._entries_max = entries_max
@@ -99,6 +99,8 @@ class Proposer(Proposals):
         # How many seconds an entry takes to be applied, and a byte of one, lately.
         self._pace = 0.00001
         self._byte_pace = _PACE_MIN
+        # How many seconds a sync of our own log takes, lately.
+        self._sync_seconds = 0.0
         # How many entries may be tried in one batch.
         self._tried = _BATCH_ENTRIES_START
         # Whether a look at what has gathered is on its way.
@@ -210,6 +212,8 @@ class Proposer(Proposals):
             seconds = now - batch.begun
             if self.pacing is not None:
                 self.pacing.committed(seconds)
+            else:
+                self._sync_seconds += (seconds - self._sync_seconds) / 4
             if seconds > self.slow_sync:
                 logger.warning(
                     "a slow disk: the sync of %d entries took %.2f s"
@@ -324,10 +328,17 @@ class Proposer(Proposals):
                 self._send([], [])
 
     def _wanted(self, beginning: int) -> int:
-        """Return how many entries the next batch should have, if more have gathered."""
-        if self.pacing is not None:
+        """Return how many entries the next batch should have, if more fit into it."""
+        count = self.outstanding() + beginning
+        if (
+            self.pacing is not None
+            or count < _DIVIDED_MIN
+            or self._pace * count < self._sync_seconds
+            # Such a half would be applied before the other is proposed.
+            or self._gathered.size > 2 * _AHEAD_BYTES_MAX
+        ):
             return _BATCH_ENTRIES_MAX
-        return max(_DIVIDED_MIN, (self.outstanding() + beginning + 1) // 2)
+        return (count + 1) // 2
 
     def _may_go(self, pacing: Pacing) -> bool:
         """Return whether the next batch may go; if not, look again when it may."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from paddock.errors import MARSHALLING_ERROR, NO_NODE, OK
 from paddock.protocol import opcodes
+from paddock.protocol.records import PING_XID
 from tests.support import requests as rq
 from tests.support.records import Request
-from tests.unit.server.harness import Harness, encoded, run, with_node
+from tests.unit.server.harness import Harness, encoded, run, turn, with_node
 
 
 def data_of(body: bytes) -> bytes:
@@ -48,6 +49,46 @@ def test_each_of_a_row_has_its_own_result() -> None:
             OK,
             OK,
         ]
+
+    run(scenario)
+
+
+def test_a_ping_in_a_row_is_answered_at_once_and_leaves_it_as_it_is() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        get = rq.get_data("/a")
+        client.send(rq.set_data("/a", b"1"), get, rq.ping(), get, get)
+        assert [xid for xid, _, _ in client.replies()] == [PING_XID]
+        await harness.settle()
+        assert [xid for xid, _, _ in client.replies()] == [1, 2, 4, 5]
+
+    run(scenario)
+
+
+def test_a_frame_without_a_header_ends_a_row_and_the_connection() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        requests = [rq.set_data("/a", b"1"), rq.get_data("/a"), rq.get_data("/a")]
+        sent = [encoded(xid, one) for xid, one in enumerate(requests, 1)]
+        client.receive(b"".join((*sent, b"\0\0\0\0", sent[1])))
+        await harness.settle()
+        assert client.replies() == []
+        assert client.transport.is_closing()
+        assert harness.proposer.waiting_bytes == 0
+
+    run(scenario)
+
+
+def test_more_than_may_wait_are_answered_in_order_too() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        client.send(rq.set_data("/a", b"1"), *[rq.get_data("/a")] * 700)
+        await harness.settle()
+        await turn()
+        assert [xid for xid, _, _ in client.replies()] == list(range(1, 702))
 
     run(scenario)
 

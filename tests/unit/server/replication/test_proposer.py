@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from paddock.errors import OK, SYSTEM_ERROR
 from paddock.state.entry import Batch
 from tests.support import requests as rq
-from tests.unit.server.harness import Harness, SlowHarness, numbers, run, turn
+from tests.support.logs import Durability
+from tests.unit.server.harness import FakeClient, Harness, SlowHarness, numbers, run, turn
 
 
 def test_who_makes_every_write_expensive_does_not_keep_others_waiting_for_a_long_batch() -> None:
@@ -51,22 +53,81 @@ def test_batches_grow_step_by_step_as_long_as_entries_are_cheap() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(("sent", "batches"), [(200, [200]), (600, [300, 300])])
+async def practised(harness: Harness) -> FakeClient:
+    """Return a client, after so many writes that they are known to be cheap."""
+    client = await harness.client()
+    for _ in range(20):
+        client.send(*[rq.set_data("/", b"")] * 500)
+        await harness.settle()
+    numbers(client)
+    return client
+
+
+def lengths_since(harness: Harness, first: int) -> list[int]:
+    """Return how many entries the batches have that were proposed from this one on."""
+    return [len(Batch.decode(one).entries) for one in harness.log.proposals[first:]]
+
+
+@pytest.mark.parametrize(
+    ("sent", "batches"), [(300, [300]), (511, [511]), (512, [256, 256]), (900, [450, 450])]
+)
 def test_much_is_divided_so_that_one_half_syncs_while_the_other_is_applied(
     sent: int, batches: list[int]
 ) -> None:
     async def scenario() -> None:
         harness = Harness()
-        client = await harness.client()
-        # Until so many are known to be cheap.
-        for _ in range(20):
-            client.send(*[rq.set_data("/", b"")] * 500)
-            await harness.settle()
+        client = await practised(harness)
         first = len(harness.log.proposals)
         client.send(*[rq.set_data("/", b"")] * sent)
+        await turn()
+        # The second half is proposed before the first one is applied.
+        harness.log.settle()
         await harness.settle()
-        proposals = harness.log.proposals[first:]
-        assert [len(Batch.decode(one).entries) for one in proposals] == batches
+        assert lengths_since(harness, first) == batches
+        assert len(numbers(client)) == sent
+
+    run(scenario)
+
+
+def test_what_is_too_large_to_be_applied_beside_a_sync_is_not_divided() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await practised(harness)
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", bytes(800))] * 700)
+        await harness.settle()
+        assert lengths_since(harness, first) == [700]
+
+    run(scenario)
+
+
+def test_nothing_is_divided_if_a_sync_takes_longer_than_to_apply_it() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await practised(harness)
+        client.send(rq.set_data("/", b""))
+        await turn()
+        await asyncio.sleep(1)
+        await harness.settle()
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", b"")] * 700)
+        await harness.settle()
+        assert lengths_since(harness, first) == [700]
+
+    run(scenario)
+
+
+def test_the_second_half_is_proposed_though_the_first_one_was_refused() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await practised(harness)
+        client.send(*[rq.set_data("/", b"")] * 600)
+        await turn()
+        harness.log.settle(Durability.NOT_WRITTEN)
+        await harness.settle()
+        replies = client.replies()
+        assert [xid for xid, _, _ in replies] == list(range(1, 601))
+        assert [error for _, error, _ in replies] == [SYSTEM_ERROR] * 300 + [OK] * 300
 
     run(scenario)
 
