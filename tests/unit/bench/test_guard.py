@@ -171,11 +171,14 @@ def test_the_builds_of_another_checkout_are_those_that_are_there(tmp_path: Path)
     assert guard.builds_of(tmp_path) == {"compiled": compiled, "pure": tmp_path / "src"}
 
 
-def test_the_baselines_that_are_checked_in_have_every_path() -> None:
+def test_each_path_has_a_baseline_for_both_builds_and_none_is_of_a_path_that_is_gone() -> None:
     found = Baselines.load(guard.BASELINES)
-    assert found.recorded
     for one in found.recorded:
-        assert list(one.instructions) == list(PATHS), one.name
+        assert {*one.instructions} <= {*PATHS}, one.name
+    # A new path gets its baseline on one kind of machine first.
+    for build in ("compiled", "pure"):
+        recorded = [one for one in found.recorded if one.combination["build"] == build]
+        assert any(list(one.instructions) == list(PATHS) for one in recorded)
 
 
 @pytest.mark.parametrize("name", PATHS)
