@@ -394,7 +394,8 @@ static int request(client *c, const char *frame, uint32_t size, uint64_t now_ms)
     if (!n) {
       reply(to, xid, ERROR_NO_NODE, NULL, 0);
     } else if (op == OP_CHILDREN) {
-      reply(to, xid, 0, list_of(n)->bytes, n->list.size);
+      const buffer *list = list_of(n);
+      reply(to, xid, 0, list->bytes, list->size);
     } else if (op == OP_EXISTS) {
       reply(to, xid, 0, stat_of(n), STAT_SIZE);
     } else {
