@@ -72,7 +72,9 @@ def test_a_frame_without_a_header_ends_a_row_and_the_connection() -> None:
         client = await with_node(harness, "/a", b"0")
         requests = [rq.set_data("/a", b"1"), rq.get_data("/a"), rq.get_data("/a")]
         sent = [encoded(xid, one) for xid, one in enumerate(requests, 1)]
-        client.receive(b"".join((*sent, b"\0\0\0\0", sent[1])))
+        # The number of a get stands where a longer frame has its operation.
+        behind = encoded(opcodes.GET_DATA, requests[1])
+        client.receive(b"".join((*sent, b"\0\0\0\0", behind)))
         await harness.settle()
         assert client.replies() == []
         assert client.transport.is_closing()
@@ -86,9 +88,24 @@ def test_more_than_may_wait_are_answered_in_order_too() -> None:
         harness = Harness()
         client = await with_node(harness, "/a", b"0")
         client.send(rq.set_data("/a", b"1"), *[rq.get_data("/a")] * 700)
+        assert client.handler.queue.waiting_count == 500
         await harness.settle()
         await turn()
         assert [xid for xid, _, _ in client.replies()] == list(range(1, 702))
+
+    run(scenario)
+
+
+def test_a_long_request_does_not_wait_in_a_row() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        get, long = rq.get_data("/a"), rq.get_data("/" + "x" * 40_000)
+        client.send(rq.set_data("/a", b"1"), get, long, get)
+        assert client.handler.queue.waiting_count == 1
+        await harness.settle()
+        await turn()
+        assert [error for _, error, _ in client.replies()] == [OK, OK, NO_NODE, OK]
 
     run(scenario)
 

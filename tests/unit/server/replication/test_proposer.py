@@ -89,6 +89,21 @@ def test_much_is_divided_so_that_one_half_syncs_while_the_other_is_applied(
     run(scenario)
 
 
+def test_what_is_about_to_be_applied_counts_for_the_half() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await practised(harness)
+        first = len(harness.log.proposals)
+        client.send(*[rq.set_data("/", b"")] * 900)
+        await turn()
+        client.send(*[rq.set_data("/", b"")] * 300)
+        await harness.settle()
+        # Half of 900, then half of 450 that are applied and 750 that wait.
+        assert lengths_since(harness, first)[:2] == [450, 600]
+
+    run(scenario)
+
+
 def test_what_is_too_large_to_be_applied_beside_a_sync_is_not_divided() -> None:
     async def scenario() -> None:
         harness = Harness()
