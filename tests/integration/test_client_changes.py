@@ -97,6 +97,7 @@ def test_a_feed_goes_on_over_lost_connections(server: Service, path: str) -> Non
             await other.create(path)
             for number in range(20):
                 if number % 4 == 1:
+                    await client.sync()  # So that there is a connection to lose.
                     lose_connection(client)
                 await other.create(f"{path}/{number}", b"%d" % number)
                 if number % 5 == 0:
@@ -331,6 +332,7 @@ def test_a_feed_moves_from_server_to_server(shared_cluster: PaddockCluster, path
             for number in range(12):
                 await one.create(f"{path}/{number}", b"%d" % number)
                 if number % 3 == 1:
+                    await client.sync()  # So that there is a connection to lose.
                     lose_connection(client)
                 if number % 4 == 3:
                     found += await take(feed, 4)
