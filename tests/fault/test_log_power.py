@@ -11,7 +11,7 @@ import errno
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,6 +95,9 @@ class UnreliableDisk(Disk):
             raise
         super().write(file, data, offset)
         self._open[file].waiting.append((offset, data))
+
+    def write_parts(self, file: int, parts: Sequence[bytes], offset: int) -> None:
+        self.write(file, b"".join(parts), offset)
 
     def sync(self, file: int) -> None:
         try:

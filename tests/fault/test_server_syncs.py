@@ -61,9 +61,9 @@ def read_trace(path: Path) -> list[Call]:
             name, file = resumed[1], unfinished.pop(thread, "")
         else:
             continue
-        if file.endswith(".log") and name in ("pwrite64", "fdatasync"):
+        if file.endswith(".log") and (name == "fdatasync" or name.startswith("pwrite")):
             assert re.search(r"= \d+$", text), f"it failed: {line}"
-            calls.append(Call.RECORD if name == "pwrite64" else Call.SYNC)
+            calls.append(Call.SYNC if name == "fdatasync" else Call.RECORD)
     return calls
 
 

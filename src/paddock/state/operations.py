@@ -127,16 +127,17 @@ class Operations:
         as upstream; so is the result.
         """
         owner = self._owner(operation, flags, ttl_ms)
-        cut = path.rfind(b"/")
-        if cut < 0 or paths.NUL in path:
+        above, slash, name = path.rpartition(b"/")
+        if not slash or paths.NUL in path:
             raise Refused(BAD_ARGUMENTS)
         acl = self._resolve(acls)
-        above = path[:cut]
         parent = self._node(above)
         self._require(parent, CREATE)
         if flags in (PERSISTENT_SEQUENTIAL, EPHEMERAL_SEQUENTIAL, PERSISTENT_SEQUENTIAL_TTL):
-            path += b"%010d" % parent.created
-        if not paths.is_valid_child(path, above):
+            number = b"%010d" % parent.created
+            path += number
+            name += number
+        if not paths.is_valid_child(path, above, name):
             raise Refused(BAD_ARGUMENTS)
         if path in self.tree.nodes:
             raise Refused(NODE_EXISTS)
@@ -156,20 +157,20 @@ class Operations:
         return path, node
 
     def delete(self, path: bytes | None, version: int) -> None:
-        path = self._deletable(path)
+        path, above, parent = self._deletable(path)
         node = self._node(path)
         _check_version(node.version, version)
-        self._remove(path, node)
+        self._remove(path, node, above, parent)
 
     def delete_container(self, path: bytes | None) -> None:
         """Delete a node unless it is ephemeral. A client needs DELETE on the parent for it."""
-        path = self._deletable(path)
+        path, above, parent = self._deletable(path)
         node = self._node(path)
         if node.child_count():
             raise Refused(NOT_EMPTY)
         if node.owner > 0:
             raise Refused(BAD_VERSION)
-        self._remove(path, node)
+        self._remove(path, node, above, parent)
 
     def set_data(self, path: bytes | None, data: bytes | None, version: int) -> Node:
         if not path:
@@ -220,7 +221,7 @@ class Operations:
         """Delete all nodes of a session that is over, each as a full delete."""
         # Sorted, since the order in which they were created is forgotten by a snapshot.
         for path in sorted(self.tree.ephemerals.get(session, ())):
-            self._remove(path, self.tree.nodes[path])
+            self._remove_by_path(path)
 
     def reap(self, path: bytes, czxid: int, mzxid: int) -> bool:
         """Delete an empty container or TTL node, if it is still the one that was decided on."""
@@ -233,7 +234,7 @@ class Operations:
             or node.mzxid != mzxid
         ):
             return False
-        self._remove(path, node)
+        self._remove_by_path(path)
         return True
 
     def _owner(self, operation: int, flags: int, ttl_ms: int) -> int:
@@ -273,11 +274,15 @@ class Operations:
         mine = self.tree.ephemerals.get(session)
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
-    def _remove(self, path: bytes, node: Node) -> None:
+    def _remove_by_path(self, path: bytes) -> None:
+        """Delete a node that is there."""
+        above = path[: path.rfind(b"/")]
+        self._remove(path, self.tree.nodes[path], above, self.tree.nodes[above])
+
+    def _remove(self, path: bytes, node: Node, above: bytes, parent: Node) -> None:
         if node.child_count():
             raise Refused(NOT_EMPTY)
-        parent = self.tree.nodes[path[: path.rfind(b"/")]]
-        self.tree.delete(path, self._zxid)
+        self.tree.delete(path, node, above, parent, self._zxid)
         quota.deleted(self.tree, path, node.data, self._entry.rules)
         self.changes.append(Change(Change.DELETED, path, self._zxid, node, parent))
 
@@ -312,15 +317,20 @@ class Operations:
             raise Refused(NO_NODE)
         return node
 
-    def _deletable(self, path: bytes | None) -> bytes:
-        """Check that a path may be deleted; its parent must exist and grant DELETE."""
+    def _deletable(self, path: bytes | None) -> tuple[bytes, bytes, Node]:
+        """Check that a path may be deleted; its parent must exist and grant DELETE.
+
+        Returns the path, that of the parent, and the parent.
+        """
         if path is None:
             raise Refused(MARSHALLING_ERROR)
         cut = path.rfind(b"/")
         if cut < 0 or paths.NUL in path or path in SPECIAL:
             raise Refused(BAD_ARGUMENTS)
-        self._require(self._node(path[:cut]), DELETE)
-        return path
+        above = path[:cut]
+        parent = self._node(above)
+        self._require(parent, DELETE)
+        return path, above, parent
 
     def _require(self, node: Node, permission: int) -> None:
         acl = node.acl

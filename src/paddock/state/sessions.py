@@ -100,6 +100,8 @@ class Sessions:
 
     def __init__(self) -> None:
         self.by_id: dict[int, Session] = {}
+        # The session that was found last. Invariant: it is not over.
+        self._found: Session | None = None
         # The highest id that was ever given, so that none is given twice.
         self.last_id = 0
         # The sums of their terms by owner, kept up to date where servers share a log. By owner, so
@@ -110,6 +112,17 @@ class Sessions:
         self.kept_bytes = 0
         # The snapshot being written, if there is one.
         self.images: ReplyImages | None = None
+
+    def find(self, id: int) -> Session | None:
+        """Return a session that is not over; the last one that was found is looked at first.
+
+        What one client has sent is applied together, so it is nearly always that one.
+        """
+        found = self._found
+        if found is None or found.id != id:
+            found = self.by_id.get(id)
+            self._found = found
+        return found
 
     def next_id(self, time_ms: int) -> int:
         """Return the id of a session that is opened now: never one that was given before."""
@@ -147,9 +160,15 @@ class Sessions:
     def end(self, id: int) -> Session:
         """Remove a session that is over."""
         ended = self.by_id.pop(id)
+        self._found = None
         if ended.kept is not None:
             self.kept_bytes -= ended.kept.excess()
         return ended
+
+    def clear(self) -> None:
+        """Forget all sessions, as if there had been none."""
+        self.by_id.clear()
+        self._found = None
 
     def hand_over(self, former: int, owner: int) -> int:
         """Give all sessions of an owner to another one, in a shared state; return how many."""

@@ -43,6 +43,10 @@ _INT32_MAX: Final = (1 << 31) - 1
 # data read again and again.
 _LARGE_BYTES: Final = 1 << 12
 
+# How many records of the journal are used again. They keep the last nodes that have changed, and
+# their data, in memory.
+_KEPT_RECORDS_MAX: Final = 4
+
 ZOOKEEPER: Final = b"/zookeeper"
 CONFIG: Final = b"/zookeeper/config"
 SPECIAL: Final = frozenset({b"/", ZOOKEEPER, QUOTA, CONFIG})
@@ -66,6 +70,10 @@ class Before:
     DELETED: Final = 2
 
     def __init__(self, kind: int, path: bytes, node: Node) -> None:
+        self.record(kind, path, node)
+
+    def record(self, kind: int, path: bytes, node: Node) -> None:
+        """Hold a node as it is now, and nothing of what was held before."""
         self.kind = kind
         self.path = path
         self.node = node
@@ -99,8 +107,11 @@ class Tree:
         self.epoch: i32 = 0
         # The snapshot being written, if there is one.
         self.images: NodeImages | None = None
-        # What undoes the current entry, in the order in which it was done.
+        # What undoes the current entry, in the order in which it was done: so many records, from
+        # the first on. The others are of earlier entries and are used again, since to make one and
+        # to drop it costs more than to fill it.
         self._journal: list[Before] = []
+        self._journal_length: i64 = 0
         # What was planted since the last `link`.
         self._planting = Planting()
         self._digest: i64 = 0
@@ -157,7 +168,7 @@ class Tree:
         self.answers.forget_children(parent)
         node.epoch = self.epoch
         self._unsettled.setdefault(path, 0)
-        self._journal.append(Before(Before.CREATED, path, node))
+        self._record(Before.CREATED, path, node)
         children = parent.children
         if children is None:
             children = Children(self._siblings(above) if above else None)
@@ -166,12 +177,11 @@ class Tree:
         parent.created = _next(parent.created)
         parent.pzxid = node.czxid
 
-    def delete(self, path: bytes, zxid: i64) -> Node:
-        """Remove a node that is there and has no children, and return it."""
-        cut = path.rfind(b"/")
-        above = path[:cut]
-        parent = self.nodes[above]
-        node = self.nodes[path]
+    def delete(self, path: bytes, node: Node, above: bytes, parent: Node, zxid: i64) -> None:
+        """Remove a node that is there and has no children from below its parent.
+
+        `above` is the path of the parent, empty for the root.
+        """
         self.answers.forget_data(node)
         self.answers.forget_children(node)
         self.answers.forget_children(parent)
@@ -182,12 +192,11 @@ class Tree:
         else:
             self._touch(above or b"/", parent)
         self._settle_later(path, node)
-        self._journal.append(Before(Before.DELETED, path, node))
+        self._record(Before.DELETED, path, node)
         children = parent.children
         assert children is not None
         self._detach(path, node, children)
         parent.pzxid = zxid
-        return node
 
     def set_data(
         self, path: bytes, node: Node, data: bytes | None, zxid: i64, time_ms: i64
@@ -214,11 +223,13 @@ class Tree:
 
     def begin(self) -> None:
         """Start a new journal: earlier changes cannot be undone any more."""
-        self._journal.clear()
+        if self._journal_length > _KEPT_RECORDS_MAX:
+            self._journal.clear()
+        self._journal_length = 0
 
     def undo(self) -> None:
         """Undo everything since `begin`."""
-        for before in reversed(self._journal):
+        for before in reversed(self._journal[: self._journal_length]):
             path, node = before.path, before.node
             if before.kind != Before.CHANGED:
                 cut = path.rfind(b"/")
@@ -239,7 +250,7 @@ class Tree:
                 (node.mzxid, node.mtime, node.version, node.created, node.aversion, node.pzxid) = (
                     before.numbers
                 )
-        self._journal.clear()
+        self._journal_length = 0
 
     def digest(self) -> int:
         """Return the digest of all nodes, brought up to date.
@@ -331,8 +342,17 @@ class Tree:
 
     def _touch(self, path: bytes, node: Node) -> None:
         self._settle_later(path, node)
-        self._journal.append(Before(Before.CHANGED, path, node))
+        self._record(Before.CHANGED, path, node)
         self.answers.forget_data(node)
+
+    def _record(self, kind: int, path: bytes, node: Node) -> None:
+        """Add a record to the journal."""
+        length = self._journal_length
+        if length < len(self._journal):
+            self._journal[length].record(kind, path, node)
+        else:
+            self._journal.append(Before(kind, path, node))
+        self._journal_length = length + 1
 
     def _settle_later(self, path: bytes, node: Node) -> None:
         """Save a node for the digest and the snapshot, before it changes."""

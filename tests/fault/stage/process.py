@@ -40,7 +40,8 @@ class FaultServer(PaddockServer):
         command, environment = super().prepare()
         if self._trace is not None:
             # -D: the server is our child and the tracer is not, so signals reach the server.
-            calls = "trace=fdatasync,fsync,pwrite64,write,writev,sendto,sendmsg"
+            records = "pwrite64,pwritev,pwritev2"
+            calls = f"trace=fdatasync,fsync,{records},write,writev,sendto,sendmsg"
             strace = ["strace", "-D", "-f", "-y", "-s", "0", "-e", calls, "-e", "signal=none"]
             command = [*strace, "-o", str(self._trace), *command]
         return command, environment

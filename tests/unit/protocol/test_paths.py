@@ -125,7 +125,7 @@ NAMES = st.lists(PIECES.filter(lambda piece: "/" not in piece), max_size=5)
 @example(b"/a", "..")
 def test_a_child_is_judged_as_its_whole_path(above: bytes, name: str) -> None:
     path = above + b"/" + name.encode()
-    assert paths.is_valid_child(path, above) == is_valid_path(path)
+    assert paths.is_valid_child(path, above, name.encode()) == is_valid_path(path)
 
 
 def test_parent_cuts_the_last_component() -> None:

@@ -34,6 +34,11 @@ def create(
     tree.create(path, node, above, tree.nodes[above])
 
 
+def delete(tree: Tree, path: bytes, zxid: int) -> None:
+    above = path[: path.rfind(b"/")]
+    tree.delete(path, tree.nodes[path], above, tree.nodes[above], zxid)
+
+
 def picture(tree: Tree) -> object:
     check(tree)
     return (
@@ -87,16 +92,16 @@ def test_a_parent_counts_creates_and_keeps_the_zxid_of_the_last_change_of_its_ch
 ) -> None:
     parent = tree.nodes[b"/a"]
     assert (parent.created, parent.pzxid) == (3, 7)
-    tree.delete(b"/a/b", 9)
+    delete(tree, b"/a/b", 9)
     assert (parent.created, parent.pzxid, parent.mzxid, parent.version) == (3, 9, 7, 0)
     create(tree, b"/a/b", zxid=10)
     assert (parent.created, parent.pzxid) == (4, 10)
 
 
 def test_the_last_ephemeral_takes_its_owner_along(tree: Tree) -> None:
-    tree.delete(b"/a/eph", 8)
+    delete(tree, b"/a/eph", 8)
     assert list(tree.ephemerals) == [5]
-    tree.delete(b"/a/eph2", 9)
+    delete(tree, b"/a/eph2", 9)
     assert tree.ephemerals == {}
 
 
@@ -117,7 +122,7 @@ def test_the_digest_follows_every_field(tree: Tree) -> None:
     differs()
     tree.set_acl(b"/a", node, tree.acls.acquire(BOB))
     differs()
-    tree.delete(b"/a/b", 9)
+    delete(tree, b"/a/b", 9)
     differs()
     create(tree, b"/a/b", b"data", zxid=9)
     differs()
@@ -133,10 +138,10 @@ def test_the_digest_is_that_of_the_logs_there_are(tree: Tree) -> None:
 
 def test_an_answer_made_between_two_deletes_of_one_entry_is_not_kept(tree: Tree) -> None:
     parent = tree.nodes[b"/a"]
-    tree.delete(b"/a/b", 9)
+    delete(tree, b"/a/b", 9)
     between = tree.answers.data_and_stat(parent)
     tree.answers.child_list(parent)
-    tree.delete(b"/a/eph", 9)
+    delete(tree, b"/a/eph", 9)
     assert tree.answers.data_and_stat(parent) != between
     assert tree.answers.data_and_stat(parent).endswith(parent.stat())
     assert tree.answers.child_list(parent).count(b"eph") == 1
@@ -158,7 +163,7 @@ def change_create(tree: Tree) -> None:
 
 def change_delete(tree: Tree) -> None:
     for path in (b"/a/eph", b"/a/eph2", b"/a/b", b"/a", b"/box", b"/ttl"):
-        tree.delete(path, 9)
+        delete(tree, path, 9)
 
 
 def change_data(tree: Tree) -> None:
@@ -174,19 +179,19 @@ def change_acl(tree: Tree) -> None:
 
 
 def change_delete_and_create(tree: Tree) -> None:
-    tree.delete(b"/ttl", 9)
+    delete(tree, b"/ttl", 9)
     create(tree, b"/ttl", owner=8, acls=BOB)
-    tree.delete(b"/a/b", 9)
+    delete(tree, b"/a/b", 9)
     create(tree, b"/a/b", b"new")
     tree.set_data(b"/a/b", tree.nodes[b"/a/b"], b"newer", 9, 101)
-    tree.delete(b"/a/b", 9)
+    delete(tree, b"/a/b", 9)
 
 
 def change_create_and_delete(tree: Tree) -> None:
     create(tree, b"/x", acls=(ACL(READ, Identity("ip", "1.2.3.4")),))
     create(tree, b"/x/y", owner=9)
-    tree.delete(b"/x/y", 9)
-    tree.delete(b"/x", 9)
+    delete(tree, b"/x/y", 9)
+    delete(tree, b"/x", 9)
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,14 @@ def guess_header(data: bytes, first_index: int) -> SegmentHeader | None:
 
 def encode_record(marker: bytes, index: int, payload: bytes) -> bytes:
     """Return the bytes of a record, for the segment with this marker."""
+    return b"".join(record_parts(marker, index, payload))
+
+
+def record_parts(marker: bytes, index: int, payload: bytes) -> list[bytes]:
+    """Return a record in parts, of which the payload is not copied."""
     assert len(marker) == MARKER_BYTES
     assert any(marker)
-    return marker + b"".join(unmarked_parts(index, (payload,), _end_of_records(marker)))
+    return [marker, *unmarked_parts(index, (payload,), _end_of_records(marker))]
 
 
 def unmarked_parts(index: int, payload: tuple[bytes, ...], end: bytes = _END) -> list[bytes]:

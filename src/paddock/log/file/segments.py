@@ -40,6 +40,7 @@ from paddock.log.file.segment import (
     decode_record,
     encode_record,
     new_marker,
+    record_parts,
 )
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record, Torn
 
@@ -139,10 +140,10 @@ class ActiveSegment:
 
     def append(self, index: int, payload: bytes) -> None:
         """Write a record that there is space for, and sync. After an error nothing may follow."""
-        record = encode_record(self._marker, index, payload)
-        self._disk.write(self._file, record, self._offset)
+        parts = record_parts(self._marker, index, payload)
+        self._disk.write_parts(self._file, parts, self._offset)
         self._disk.sync(self._file)
-        self._offset += len(record)
+        self._offset = self._end_with(payload)
 
     def read_back(self, index: int) -> Record | None:
         """Return the record that `append` failed to make durable, if it can be read whole."""

@@ -406,14 +406,20 @@ class RequestHandler(Submitter):
             self._look_at_clock()
         xid = read_i32_be(data, start)
         operation = read_i32_be(data, start + 4)
-        # Most are one of these, and to compare them is faster than to look them up.
+        # Most are one of these or a common write: to compare is faster than to look them up.
         is_common = operation in (
             opcodes.GET_DATA,
             opcodes.EXISTS,
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if is_common or operation in self._core.reads:
+        if operation == opcodes.SET_DATA:
+            self._core.operations.set_data += 1
+            self._propose(operation, xid, data[body:end])
+        elif operation == opcodes.CREATE:
+            self._core.operations.create += 1
+            self._propose(operation, xid, data[body:end])
+        elif is_common or operation in self._core.reads:
             is_heavy = end - start > _LONG_BYTES or (
                 not is_common and operation in operations.HEAVY
             )
@@ -432,32 +438,30 @@ class RequestHandler(Submitter):
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
         elif (proposed := self._core.proposed.get(operation)) is not None:
-            counts = self._core.operations
-            if operation == opcodes.SET_DATA:
-                counts.set_data += 1
-            elif operation == opcodes.CREATE:
-                counts.create += 1
-            else:
-                counts.add(operation)
-            self.queue.enter_write(end - body)
-            self._proposer.submit(
-                Entry(
-                    proposed,
-                    data[body:end],
-                    self.watcher.session,
-                    self._generation,
-                    xid,
-                    0,
-                    self._core.flags,
-                    self.watcher.identities,
-                ),
-                self,
-            )
+            self._core.operations.add(operation)
+            self._propose(proposed, xid, data[body:end])
         elif operation == opcodes.CHANGES:
             self._pull(xid, data[start - _LENGTH_BYTES : end])
         else:
             self._request_other(operation, xid, data[body:end])
         return end
+
+    def _propose(self, operation: int, xid: int, body: bytes) -> None:
+        watcher, flags = self.watcher, self._core.flags
+        self.queue.enter_write(len(body))
+        self._proposer.submit(
+            Entry(
+                operation,
+                body,
+                watcher.session,
+                self._generation,
+                xid,
+                0,
+                flags,
+                watcher.identities,
+            ),
+            self,
+        )
 
     def _enqueue_queries(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
         """Have a query wait, and with it the gets and exists behind it; return their end.

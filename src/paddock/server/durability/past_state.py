@@ -36,7 +36,7 @@ class PastState(Backing):
         if machine.roster is not None:
             machine.unshare()
         # None of them lives, and none may end.
-        machine.sessions.by_id.clear()
+        machine.sessions.clear()
         restored = Restored(Replay(machine, 0))
         replica = make_replica(restored.replay)
         replica.follow(self._log)
