@@ -11,9 +11,9 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "answered-before-synced",
         "A write is answered when it is durable.",
         "log/file/segments.py",
-        "        self._disk.write(self._file, record, self._offset)\n"
+        "        self._disk.write_parts(self._file, parts, self._offset)\n"
         "        self._disk.sync(self._file)\n",
-        "        self._disk.write(self._file, record, self._offset)\n",
+        "        self._disk.write_parts(self._file, parts, self._offset)\n",
     ),
     mutation(
         "name-not-synced",

@@ -135,6 +135,15 @@ def test_nobody_attaches_to_a_session_that_is_over(world: World) -> None:
     assert connection.session not in world.machine.sessions.by_id
 
 
+def test_a_write_right_behind_the_end_of_its_session_is_refused(world: World) -> None:
+    mine, other = world.open(), world.open()
+    assert mine.create(b"/a").error == OK
+    mine.close()
+    assert mine.create(b"/b").error == SESSION_EXPIRED
+    assert other.create(b"/c").error == OK
+    assert mine.create(b"/d").error == SESSION_EXPIRED
+
+
 def test_an_unknown_session_is_refused_as_expired(world: World) -> None:
     outcome = Connection(world, 99, 1).create(b"/a")
     assert (outcome.error, outcome.zxid) == (SESSION_EXPIRED, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
@@ -228,6 +229,36 @@ def test_undo_goes_back_to_the_last_begin_and_no_further(tree: Tree) -> None:
     assert picture(tree) == before
     tree.undo()
     assert picture(tree) == before
+
+
+def test_undo_knows_nothing_of_earlier_and_longer_entries(tree: Tree) -> None:
+    number = 0
+    for count in (1, 3, 9, 2, 5, 1):
+        tree.begin()
+        for _ in range(count):
+            number += 1
+            create(tree, b"/stays-%d" % number)
+        tree.begin()
+        before = picture(tree)
+        for name in (b"/goes", b"/goes-too")[: count % 3]:
+            create(tree, name)
+            tree.set_data(name, tree.nodes[name], b"changed", 8, 101)
+        tree.undo()
+        assert picture(tree) == before
+
+
+def test_what_a_long_entry_has_replaced_does_not_stay_in_memory(tree: Tree) -> None:
+    olds = [b"old %d" % number for number in range(50)]
+    users = [sys.getrefcount(old) for old in olds]
+    for number in range(50):
+        create(tree, b"/%d" % number, olds[number])
+    tree.begin()
+    for number in range(50):
+        path = b"/%d" % number
+        tree.set_data(path, tree.nodes[path], b"new", 8, 101)
+    assert [sys.getrefcount(old) for old in olds] != users
+    tree.begin()
+    assert [sys.getrefcount(old) for old in olds] == users
 
 
 def test_descendants_are_counted_at_every_depth(tree: Tree) -> None:

@@ -406,20 +406,16 @@ class RequestHandler(Submitter):
             self._look_at_clock()
         xid = read_i32_be(data, start)
         operation = read_i32_be(data, start + 4)
-        # Most are one of these or a common write: to compare is faster than to look them up.
+        # Most are one of these, or set data or create. To compare is faster than to look up.
         is_common = operation in (
             opcodes.GET_DATA,
             opcodes.EXISTS,
             opcodes.GET_CHILDREN,
             opcodes.GET_CHILDREN2,
         )
-        if operation == opcodes.SET_DATA:
-            self._core.operations.set_data += 1
-            self._propose(operation, xid, data[body:end])
-        elif operation == opcodes.CREATE:
-            self._core.operations.create += 1
-            self._propose(operation, xid, data[body:end])
-        elif is_common or operation in self._core.reads:
+        if is_common or (
+            operation not in (opcodes.SET_DATA, opcodes.CREATE) and operation in self._core.reads
+        ):
             is_heavy = end - start > _LONG_BYTES or (
                 not is_common and operation in operations.HEAVY
             )
@@ -437,6 +433,12 @@ class RequestHandler(Submitter):
                 self._answer(operation, xid, data, body, end, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
+        elif operation == opcodes.SET_DATA:
+            self._core.operations.set_data += 1
+            self._propose(operation, xid, data[body:end])
+        elif operation == opcodes.CREATE:
+            self._core.operations.create += 1
+            self._propose(operation, xid, data[body:end])
         elif (proposed := self._core.proposed.get(operation)) is not None:
             self._core.operations.add(operation)
             self._propose(proposed, xid, data[body:end])
