@@ -43,8 +43,8 @@ def is_valid(path: bytes) -> bool:
 def is_valid_child(path: bytes, above: bytes, name: bytes) -> bool:
     """Return whether a node may have this path, if one is at the path above.
 
-    `above` is all before the last slash, which is empty below the root, and `name` all behind it.
-    Only the name has to be looked at then.
+    `above` is all before its last slash, which is empty below the root, and `name` all behind it:
+    the caller has them. Only the name has to be looked at then.
     """
     if name and name[0] != _DOT and above != ROOT and name.isascii():
         return name.decode().isprintable()

@@ -275,7 +275,7 @@ class Operations:
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED
 
     def _remove_by_path(self, path: bytes) -> None:
-        """Delete a node that is there."""
+        """Delete a node that is there, unless it has children."""
         above = path[: path.rfind(b"/")]
         self._remove(path, self.tree.nodes[path], above, self.tree.nodes[above])
 

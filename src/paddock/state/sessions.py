@@ -100,7 +100,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self.by_id: dict[int, Session] = {}
-        # The session that was found last. Invariant: it is not over.
+        # The session that was found last. Invariant: it is the one that `by_id` has, or None.
         self._found: Session | None = None
         # The highest id that was ever given, so that none is given twice.
         self.last_id = 0
@@ -131,6 +131,8 @@ class Sessions:
     def open(self, id: int, password: bytes, timeout_ms: int) -> Session:
         session = Session(id, password, timeout_ms, 1)
         self.by_id[id] = session
+        # Under former rules it may replace one with this id.
+        self._found = None
         self.last_id = max(self.last_id, id)
         return session
 

@@ -4,9 +4,9 @@ Nodes are found by their whole path, in one table: one lookup, whatever the dept
 another name of the root, as upstream, so that the parent of `/a` is found by cutting at the last
 slash.
 
-`_touch` is called before a node changes. It serves the journal, which can undo everything since it
-was last cleared; the digest of the state; and a snapshot being written, which needs the old image
-of every node that it has not written yet.
+`_touch` is called before a node changes. It serves the journal, which can undo everything since
+`begin`; the digest of the state; and a snapshot being written, which needs the old image of every
+node that it has not written yet.
 
 The number of nodes below a node and the bytes of their data are kept, not counted. A change costs
 one step for each level above it.
@@ -43,9 +43,9 @@ _INT32_MAX: Final = (1 << 31) - 1
 # data read again and again.
 _LARGE_BYTES: Final = 1 << 12
 
-# How many records of the journal are used again. They keep the last nodes that have changed, and
-# their data, in memory.
-_KEPT_RECORDS_MAX: Final = 4
+# A journal with more records than a create has is dropped, and not used again: each keeps a node
+# and its data in memory.
+_KEPT_RECORDS_MAX: Final = 2
 
 ZOOKEEPER: Final = b"/zookeeper"
 CONFIG: Final = b"/zookeeper/config"
@@ -108,8 +108,8 @@ class Tree:
         # The snapshot being written, if there is one.
         self.images: NodeImages | None = None
         # What undoes the current entry, in the order in which it was done: so many records, from
-        # the first on. The others are of earlier entries and are used again, since to make one and
-        # to drop it costs more than to fill it.
+        # the first on. Those behind them are of earlier entries. They are used again, since to make
+        # a record and to drop it costs more than to fill it.
         self._journal: list[Before] = []
         self._journal_length: i64 = 0
         # What was planted since the last `link`.
@@ -223,7 +223,7 @@ class Tree:
 
     def begin(self) -> None:
         """Start a new journal: earlier changes cannot be undone any more."""
-        if self._journal_length > _KEPT_RECORDS_MAX:
+        if len(self._journal) > _KEPT_RECORDS_MAX:
             self._journal.clear()
         self._journal_length = 0
 

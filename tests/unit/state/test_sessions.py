@@ -144,6 +144,16 @@ def test_a_write_right_behind_the_end_of_its_session_is_refused(world: World) ->
     assert mine.create(b"/d").error == SESSION_EXPIRED
 
 
+def test_a_session_that_replaces_another_of_its_id_is_the_one_that_counts(world: World) -> None:
+    world.open(7)
+    _, again = world.attach(7)
+    assert again.create(b"/a").error == OK
+    # Only former rules let the proposer give an id.
+    new = world.open(7)
+    assert again.create(b"/b").error == SESSION_MOVED
+    assert new.create(b"/b").error == OK
+
+
 def test_an_unknown_session_is_refused_as_expired(world: World) -> None:
     outcome = Connection(world, 99, 1).create(b"/a")
     assert (outcome.error, outcome.zxid) == (SESSION_EXPIRED, 1)

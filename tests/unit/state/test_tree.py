@@ -231,33 +231,40 @@ def test_undo_goes_back_to_the_last_begin_and_no_further(tree: Tree) -> None:
     assert picture(tree) == before
 
 
-def test_undo_knows_nothing_of_earlier_and_longer_entries(tree: Tree) -> None:
-    number = 0
-    for count in (1, 3, 9, 2, 5, 1):
-        tree.begin()
-        for _ in range(count):
-            number += 1
-            create(tree, b"/stays-%d" % number)
-        tree.begin()
-        before = picture(tree)
-        for name in (b"/goes", b"/goes-too")[: count % 3]:
-            create(tree, name)
-            tree.set_data(name, tree.nodes[name], b"changed", 8, 101)
-        tree.undo()
-        assert picture(tree) == before
+@pytest.mark.parametrize("creates", range(4))
+@pytest.mark.parametrize("sets", range(4))
+def test_undo_knows_nothing_of_longer_entries_before(tree: Tree, creates: int, sets: int) -> None:
+    for number in range(creates):
+        create(tree, b"/stays-%d" % number)
+    for _ in range(sets):
+        tree.set_data(b"/a", tree.nodes[b"/a"], b"stays", 8, 101)
+    tree.begin()
+    before = picture(tree)
+    tree.set_data(b"/a", tree.nodes[b"/a"], b"goes", 9, 102)
+    tree.undo()
+    assert picture(tree) == before
 
 
-def test_what_a_long_entry_has_replaced_does_not_stay_in_memory(tree: Tree) -> None:
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_what_a_long_entry_has_replaced_does_not_stay_in_memory(
+    tree: Tree, is_undone: bool
+) -> None:
     olds = [b"old %d" % number for number in range(50)]
     users = [sys.getrefcount(old) for old in olds]
-    for number in range(50):
-        create(tree, b"/%d" % number, olds[number])
+    paths = [b"/%d" % number for number in range(50)]
+    for path, number in zip(paths, range(50), strict=True):
+        create(tree, path, olds[number])
     tree.begin()
-    for number in range(50):
-        path = b"/%d" % number
+    for path in paths:
         tree.set_data(path, tree.nodes[path], b"new", 8, 101)
+    if is_undone:
+        tree.undo()
+        for path in paths:
+            tree.begin()
+            tree.set_data(path, tree.nodes[path], b"newer", 9, 102)
     assert [sys.getrefcount(old) for old in olds] != users
     tree.begin()
+    tree.set_data(b"/a", tree.nodes[b"/a"], b"in its place", 10, 103)
     assert [sys.getrefcount(old) for old in olds] == users
 
 

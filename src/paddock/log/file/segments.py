@@ -139,7 +139,10 @@ class ActiveSegment:
             self._is_short = False
 
     def append(self, index: int, payload: bytes) -> None:
-        """Write a record that there is space for, and sync. After an error nothing may follow."""
+        """Write a record that there is space for, and sync. After an error nothing may follow.
+
+        It is a record of today's format: nothing is added to early segments.
+        """
         parts = record_parts(self._marker, index, payload)
         self._disk.write_parts(self._file, parts, self._offset)
         self._disk.sync(self._file)
