@@ -4,8 +4,10 @@ As long as all that waits fits into one batch, by what the caller allows in byte
 batch is all of it, in the order in which it came; or the first part of it, if the caller wants less
 at a time. When more waits, origins take turns:
 
-* The next small entry of each origin in turn, round after round, as many as fit. One that
-  has sent much does not keep one that has sent little waiting.
+* The next small entries of each origin in turn, round after round, as many as fit: in a turn no
+  more than all others can have, and no more than `_TURN_ENTRIES_MAX`. One that has sent much does
+  not keep one that has sent little waiting. Some of one origin come in a row, because each change
+  of it needs other memory: with one at a time, sets by fifty connections took a fifth longer.
 * Behind them the large entries that are first of their origin, the oldest first, as many as fit
   in bytes and in number, and one in any case. So a small write waits for the large ones of one
   batch that is being applied and of one that is under way, however many there are.
@@ -22,6 +24,8 @@ from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
 # A small entry is no larger than this.
 _SMALL_BYTES: Final = 16 << 10
+# How many entries of one origin come before those of the next, if there is room for so many.
+_TURN_ENTRIES_MAX: Final = 16
 # How many bytes of small entries come before a large one.
 _BEFORE_LARGE_BYTES: Final = 256 << 10
 
@@ -78,13 +82,19 @@ class FairQueue:
 
     def _sort(self) -> None:
         """Put what came to what its origin has waiting."""
+        last: Submitter | None = None
+        queue: deque[Entry] = deque()
         for entry, origin in zip(self._entries, self._origins, strict=True):
-            queue = self._backlog.get(origin)
-            if queue is None:
-                self._backlog[origin] = deque((entry,))
-                self._note_first(origin, entry)
-            else:
-                queue.append(entry)
+            # Many of one origin come in a row.
+            if origin is not last:
+                last = origin
+                found = self._backlog.get(origin)
+                if found is None:
+                    found = deque()
+                    self._backlog[origin] = found
+                    self._note_first(origin, entry)
+                queue = found
+            queue.append(entry)
         self._entries = []
         self._origins = []
 
@@ -93,26 +103,51 @@ class FairQueue:
         origins: list[Submitter] = []
         room = min(_BEFORE_LARGE_BYTES, self.bytes_max) if self._large else self.bytes_max
         candidates = [one for one in self._backlog if one not in self._large]
-        count = self.entries_max
-        while candidates and room > 0 and count > 0:
+        served: dict[Submitter, None] = {}
+        while candidates and room > 0 and len(entries) < self.entries_max:
+            share = (self.entries_max - len(entries)) // len(candidates)
+            turn = max(1, min(share, _TURN_ENTRIES_MAX))
+            turn_bytes = room // len(candidates)
             still: list[Submitter] = []
             for origin in candidates:
-                entry = self._take_first(origin)
-                entries.append(entry)
-                origins.append(origin)
-                room -= entry.size()
-                count -= 1
-                if room <= 0 or count <= 0:
+                taken, size = self._take_turn(origin, turn, turn_bytes)
+                entries += taken
+                origins += [origin] * len(taken)
+                served[origin] = None
+                room -= size
+                if room <= 0 or len(entries) >= self.entries_max:
                     break
                 if origin in self._backlog and origin not in self._large:
                     still.append(origin)
             candidates = still
         # Who had a turn now comes last in the next batch.
-        for origin in dict.fromkeys(origins):
+        for origin in served:
             queue = self._backlog.pop(origin, None)
             if queue is not None:
                 self._backlog[origin] = queue
         return entries, origins
+
+    def _take_turn(self, origin: Submitter, count: int, room: int) -> tuple[list[Entry], int]:
+        """Take the next small entries of an origin, of which there is one at least.
+
+        Returns one in any case, and no more than `count`; and their bytes.
+        """
+        queue = self._backlog[origin]
+        taken: list[Entry] = []
+        size = 0
+        following = queue[0].size()
+        while following <= _SMALL_BYTES and (not taken or (len(taken) < count and size < room)):
+            taken.append(queue.popleft())
+            size += following
+            if not queue:
+                del self._backlog[origin]
+                break
+            following = queue[0].size()
+        if queue:
+            self._note_first(origin, queue[0])
+        self.size -= size
+        self.length -= len(taken)
+        return taken, size
 
     def _take_large(self, entries: list[Entry], origins: list[Submitter]) -> None:
         room = self.bytes_max - sum(entry.size() for entry in entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from random import Random
 
 import pytest
@@ -60,7 +61,33 @@ def test_who_sends_little_comes_with_the_next_batch_whatever_others_have_waiting
     queue.put(entry(-1), little)
     entries, takers = queue.take()
     assert sum(one.size() for one in entries) <= BATCH_BYTES_MAX + SMALL + 100
-    assert takers.index(little) < 2
+    assert takers.index(little) <= 16
+
+
+@pytest.mark.parametrize(("origins", "turns"), [(1, [50]), (2, [16, 9]), (10, [5]), (50, [1])])
+def test_all_have_as_much_of_a_batch_and_each_some_entries_in_a_row(
+    origins: int, turns: list[int]
+) -> None:
+    queue, waiting = FairQueue(50), [Submitter() for _ in range(origins)]
+    for number in range(1000):
+        queue.put(entry(number), waiting[number % origins])
+    _, takers = queue.take()
+    rows = [(origin, len(list(row))) for origin, row in groupby(takers)]
+    assert rows == [(origin, turn) for turn in turns for origin in waiting]
+
+
+def test_all_have_as_many_bytes_of_a_batch() -> None:
+    queue, thick, thin = FairQueue(), Submitter(), Submitter()
+    queue.bytes_max = 40_000
+    for number in range(100):
+        queue.put(entry(number, 10_000), thick)
+        queue.put(entry(number, 1_000), thin)
+    entries, takers = queue.take()
+    sizes = dict.fromkeys((thick, thin), 0)
+    for one, origin in zip(entries, takers, strict=True):
+        sizes[origin] += one.size()
+    assert sizes[thick] - sizes[thin] < 20_000
+    assert sum(sizes.values()) < 60_000
 
 
 def test_small_writes_go_before_large_ones_of_others() -> None:
