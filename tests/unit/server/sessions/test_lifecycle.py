@@ -39,7 +39,8 @@ def test_a_session_that_ends_before_its_own_backlog_gets_nothing_of_it() -> None
         await harness.settle()
         answers = [(xid, error) for xid, error, _ in client.replies()]
         # What was before the end; and no answer overtakes those that are not given.
-        assert answers == [(1, OK)]
+        assert 0 < len(answers) < count
+        assert answers == [(xid, OK) for xid in range(1, len(answers) + 1)]
         assert not client.transport.is_open
         # No ephemeral comes after its owner.
         assert len(harness.machine.tree) == len(Harness().machine.tree)
