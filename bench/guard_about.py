@@ -29,7 +29,7 @@ def versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()),
-        **{name: version(name) for name in ("librt", "mypy")},
+        **{name: version(name) for name in ("isal", "librt", "mypy")},
     }
 
 

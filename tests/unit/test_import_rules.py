@@ -35,12 +35,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "layouts": set(),
     # Lazy imports of the root and of `testing`.
     "_first_use": set(),
-    # The choice of an event loop.
+    # The choice of an event loop, and of what computes checksums.
     "_loops": {"errors"},
+    "_checksums": set(),
     "protocol": {"errors"},
-    "state": {"errors", "protocol"},
-    "log": {"errors"},
-    "storage": {"errors", "protocol", "state", "log"},
+    "state": {"errors", "protocol", "_checksums"},
+    "log": {"errors", "_checksums"},
+    "storage": {"errors", "protocol", "state", "log", "_checksums"},
     "server": _BELOW_SERVER,
     "upgrade": _BELOW_SERVER,
     "history": _BELOW_SERVER | {"upgrade", "layouts"},

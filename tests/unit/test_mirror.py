@@ -23,6 +23,7 @@ ELSEWHERE = {
 # Tests of the tree as a whole, beside those of the modules of `src/paddock` itself.
 OF_THE_TREE = {
     "test_change_recipes.py",
+    "test_checksums.py",
     "test_compiled_rules.py",
     "test_import_rules.py",
     "test_loops.py",
@@ -42,7 +43,7 @@ def source_folder(test: Path) -> Path:
 def has_module(test: Path) -> bool:
     """Return whether the folder holds a module, or a package, that the file's name begins with."""
     folder = source_folder(test)
-    modules = {one.stem for one in folder.glob("*.py")} | {
+    modules = {one.stem for suffix in ("py", "c") for one in folder.glob(f"*.{suffix}")} | {
         one.parent.name for one in folder.glob("*/__init__.py")
     }
     subject = test.stem.removeprefix("test_")

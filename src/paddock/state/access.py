@@ -12,11 +12,11 @@ the shorter of the two, by tables that are made once. An ACL that is never check
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from paddock._checksums import crc32
 from paddock.protocol.acl import (
     ACL,
     OPEN,

@@ -17,10 +17,10 @@ by which the digests in that log go.
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter
 
+from paddock._checksums import crc32
 from paddock.errors import INVALID_ACL
 from paddock.protocol.acl import (
     ACL,

@@ -26,11 +26,11 @@ client finds them after a restart, and on another server. The rules:
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
+from paddock._checksums import crc32
 from paddock.protocol.exact import FIRST_FAILED, NOT_KEPT
 
 # How many writes a client may have in flight. With this many, a crowd of a thousand is not slower.

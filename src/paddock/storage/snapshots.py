@@ -24,12 +24,12 @@ import contextlib
 import os
 import re
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Generic, TypeVar
 
+from paddock._checksums import crc32
 from paddock.log.file.disk import Disk, remove_file
 from paddock.log.interface import LogError
 from paddock.storage.retention import Retention, StoredSnapshot
@@ -75,7 +75,7 @@ class SnapshotWriter:
         except OSError as error:
             raise self._refused(error) from error
         beginning = _BEGINNING.pack(_MAGIC, index)
-        self._checksum = zlib.crc32(beginning)
+        self._checksum = crc32(beginning)
         self._buffer += beginning
 
     def append(self, chunk: bytes) -> None:
@@ -112,7 +112,7 @@ class SnapshotWriter:
 
     def _append_frame(self, kind: int, content: bytes) -> None:
         covered = _KIND_AND_LENGTH.pack(kind, len(content))
-        self._checksum = zlib.crc32(content, zlib.crc32(covered, self._checksum))
+        self._checksum = crc32(content, crc32(covered, self._checksum))
         self._buffer += self._checksum.to_bytes(4, "big") + covered
         self._buffer += content
 
@@ -291,7 +291,7 @@ def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
     beginning = file.read(_BEGINNING.size)
     if beginning != _BEGINNING.pack(_MAGIC, index):
         raise SnapshotDamagedError(0, "this is not how the snapshot at this index begins")
-    checksum = zlib.crc32(beginning)
+    checksum = crc32(beginning)
     offset = len(beginning)
     count = 0
     while True:
@@ -303,7 +303,7 @@ def read_chunks(file: IO[bytes], size: int, index: int) -> Iterator[bytes]:
         if offset + _FRAME.size + length > size:
             raise SnapshotDamagedError(offset, "damaged, or the rest is missing")
         content = file.read(length)
-        checksum = zlib.crc32(content, zlib.crc32(header[_COVERED_OFFSET:], checksum))
+        checksum = crc32(content, crc32(header[_COVERED_OFFSET:], checksum))
         if checksum != expected:
             raise SnapshotDamagedError(offset, "damaged")
         offset += _FRAME.size + length

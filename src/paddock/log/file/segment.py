@@ -34,11 +34,11 @@ from __future__ import annotations
 import enum
 import os
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from paddock._checksums import crc32
 from paddock.log.interface import Record
 
 # A version that does not know these segments must not append to them.
@@ -105,7 +105,7 @@ class SegmentHeader:
         """Return the header's bytes."""
         magic = _MAGIC_EARLY if self.is_early else _MAGIC
         covered = _HEADER.pack(magic, self.first_index, self.marker, 0)[:-4]
-        return covered + zlib.crc32(covered).to_bytes(4, "big")
+        return covered + crc32(covered).to_bytes(4, "big")
 
     @classmethod
     def decode(cls, data: bytes) -> SegmentHeader:
@@ -115,7 +115,7 @@ class SegmentHeader:
         magic, first_index, marker, checksum = _HEADER.unpack_from(data)
         if magic not in (_MAGIC, _MAGIC_EARLY):
             raise HeaderError("the file does not begin like a part of the log")
-        if checksum != zlib.crc32(data[: SEGMENT_HEADER_BYTES - 4]):
+        if checksum != crc32(data[: SEGMENT_HEADER_BYTES - 4]):
             raise HeaderError("the file's header is damaged")
         return cls(first_index, marker)
 
@@ -155,9 +155,9 @@ def unmarked_parts(index: int, payload: tuple[bytes, ...], end: bytes = _END) ->
     length = sum(map(len, covered))
     assert length <= PAYLOAD_BYTES_MAX + len(end)
     length_and_index = _LENGTH_AND_INDEX.pack(length, index)
-    checksum = zlib.crc32(length_and_index)
+    checksum = crc32(length_and_index)
     for part in covered:
-        checksum = zlib.crc32(part, checksum)
+        checksum = crc32(part, checksum)
     return [checksum.to_bytes(4, "big") + length_and_index, *covered]
 
 
@@ -173,7 +173,7 @@ def decode_record(marker: bytes, data: bytes, offset: int = 0) -> Record | None:
     payload = data[payload_offset:payload_end]
     covered = data[offset + _COVERED_OFFSET : payload_offset]
     end = _end_of_records(marker)
-    if checksum != zlib.crc32(payload, zlib.crc32(covered)) or not payload.endswith(end):
+    if checksum != crc32(payload, crc32(covered)) or not payload.endswith(end):
         return None
     return Record(index, payload.removesuffix(end))
 
