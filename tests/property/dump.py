@@ -137,7 +137,7 @@ def check(tree: Tree) -> None:
     containers, ttls, quotas = [], [], []
     children: dict[bytes, list[bytes]] = {path: [] for path in nodes}
     for path, node in nodes.items():
-        digest += node_term(path, node)
+        digest += node_term(path, node, BytesWriter())
         data_bytes += len(path) + len(node.data or b"")
         users[node.acl.wire] = users.get(node.acl.wire, 0) + 1
         assert tree.acls._by_key[node.acl.wire] is node.acl

@@ -132,6 +132,9 @@ class StateMachine:
         # The stamp of the last entry, below which no later one may be.
         self.time_ms = 0
         self._operations = Operations(self.tree)
+        # Used again by one set after the other: to make both and to drop them is 3 % of a set.
+        self._reader = Reader(b"")
+        self._writer = BytesWriter()
         # What the entry that is being applied made of a session.
         self._session_change: SessionChange | None = None
         # The session whose write is being applied; None if it may not write, or has ended.
@@ -267,9 +270,13 @@ class StateMachine:
         self._writing = self._check_session(entry)
         if operation == opcodes.SET_DATA:
             # Not by way of a `SetDataRequest`: to make one and to drop it is 2 % of a set.
-            reader = Reader(body)
+            reader, writer = self._reader, self._writer
+            reader.data, reader.position, reader.end = body, 0, len(body)
             changed, data, version = reader.buffer(), reader.buffer(), reader.int32()
-            return operations.set_data(changed, data, version).stat()
+            reader.data = b""
+            writer.truncate(0)
+            operations.set_data(changed, data, version).write_stat(writer)
+            return writer.getvalue()
         if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
             wanted = CreateRequest.read(Reader(body, 0, entry.acl_entries_max()))
             path, node = operations.create(

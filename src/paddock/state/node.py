@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
+from paddock._checksums import crc32
 from paddock.protocol.jute import to_int32
 from paddock.state.access import NodeACL
 from paddock.state.table import Table
@@ -234,17 +234,20 @@ class AnswerCache:
                 children.wire = None
 
 
-def node_term(path: bytes, node: Node) -> int:
+def node_term(path: bytes, node: Node, numbers: BytesWriter) -> int:
     """Return what one node contributes: a number below 2**33 over all that it holds."""
     name = _crc32(path)
     data = node.data
     # Null and empty data differ, so their terms do.
-    return header_term(name, node) + (0 if data is None else data_term(name, data))
+    return header_term(name, node, numbers) + (0 if data is None else data_term(name, data))
 
 
-def header_term(name: int, node: Node) -> int:
-    """Return the part of a node's term that covers all but its data; `name` is its path's CRC."""
-    numbers = BytesWriter()
+def header_term(name: int, node: Node, numbers: BytesWriter) -> int:
+    """Return the part of a node's term that covers all but its data; `name` is its path's CRC.
+
+    `numbers` is overwritten; a new writer for each node takes longer.
+    """
+    numbers.truncate(0)
     write_i64_be(numbers, node.czxid)
     write_i64_be(numbers, node.mzxid)
     write_i64_be(numbers, node.ctime)

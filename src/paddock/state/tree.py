@@ -15,10 +15,11 @@ one step for each level above it.
 from __future__ import annotations
 
 from typing import Final, Protocol
-from zlib import crc32
 
+from librt.strings import BytesWriter
 from mypy_extensions import i32, i64, mypyc_attr
 
+from paddock._checksums import crc32
 from paddock.protocol.acl import OPEN, READ_ONLY
 from paddock.state.access import ACLTable, NodeACL
 from paddock.state.limits import LIMITS, QUOTA, Quotas, governed_by
@@ -115,6 +116,8 @@ class Tree:
         # What was planted since the last `link`.
         self._planting = Planting()
         self._digest: i64 = 0
+        # For the numbers of which a term is made.
+        self._numbers = BytesWriter()
         # Nodes changed since the digest was last settled, with their old terms. Invariant: every
         # other node knows its term.
         self._unsettled: dict[bytes, int] = {}
@@ -287,7 +290,7 @@ class Tree:
         if data is None or len(data) < _LARGE_BYTES:
             if self._large:
                 self._large.pop(path, None)
-            return node_term(path, node)
+            return node_term(path, node, self._numbers)
         return self._large_term(path, node, data)
 
     def _large_term(self, path: bytes, node: Node, data: bytes) -> int:
@@ -296,7 +299,7 @@ class Tree:
         if known is None or known[0] is not data:
             known = (data, data_term(name, data))
             self._large[path] = known
-        return header_term(name, node) + known[1]
+        return header_term(name, node, self._numbers) + known[1]
 
     def descendants(self, path: bytes) -> int:
         """Return the number of nodes below one."""

@@ -212,7 +212,8 @@ class World:
     def __init__(self, machine: StateMachine | None = None) -> None:
         self.machine = StateMachine() if machine is None else machine
         self.watches = Watches()
-        self.queries = Queries(self.machine, self.watches, OperationCounts())
+        self.counts = OperationCounts()
+        self.queries = Queries(self.machine, self.watches, self.counts)
         self.time_ms = 1000
         self.flags = EXTENDED_TYPES
         self.rules = RULES

@@ -6,6 +6,7 @@ import gc
 import sys
 
 import pytest
+from librt.strings import BytesWriter
 
 from paddock.cli.version import is_compiled
 from paddock.protocol.acl import ACL, ALL, ANYONE, READ, Identity
@@ -132,9 +133,9 @@ def test_the_digest_follows_every_field(tree: Tree) -> None:
 def test_the_digest_is_that_of_the_logs_there_are(tree: Tree) -> None:
     node = tree.nodes[b"/a"]
     node.version, node.created, node.aversion = -(2**31), -1, 2**31 - 1
-    assert node_term(b"/a", node) == 0xA003CC2C
-    assert node_term(b"/ttl", tree.nodes[b"/ttl"]) == 0x147482E03
-    assert node_term(b"/null", tree.nodes[b"/null"]) == 0x845C9298
+    assert node_term(b"/a", node, BytesWriter()) == 0xA003CC2C
+    assert node_term(b"/ttl", tree.nodes[b"/ttl"], BytesWriter()) == 0x147482E03
+    assert node_term(b"/null", tree.nodes[b"/null"], BytesWriter()) == 0x845C9298
 
 
 def test_an_answer_made_between_two_deletes_of_one_entry_is_not_kept(tree: Tree) -> None:
