@@ -391,8 +391,8 @@ class RequestHandler(Submitter):
     def _request(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
         """Serve the request that `data` holds from `start` to `end`, its length before it.
 
-        Returns the end of what it has taken: a query that has to wait takes others with it, up to
-        `last_end`.
+        Returns the end of what it has taken: gets, and queries that have to wait, take others with
+        them, up to `last_end`.
         """
         body = start + _HEADER_BYTES
         if body > end:
@@ -430,7 +430,11 @@ class RequestHandler(Submitter):
             elif not is_common and operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
                 self._begin_set_watches(operation, xid, data[body:end])
             else:
-                self._answer(operation, xid, data, body, end, self.watcher.identities)
+                # One that wants a watch ends with another byte.
+                if operation == opcodes.GET_DATA and not data[end - 1]:
+                    end = self._answer_gets(xid, data, start, end, last_end)
+                else:
+                    self._answer(operation, xid, data, body, end, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
         elif operation == opcodes.SET_DATA:
@@ -715,15 +719,36 @@ class RequestHandler(Submitter):
                 self._ask_for_turn()
             self.regulate()
 
+    def _answer_gets(self, xid: i32, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
+        """Answer a get, and with it the plain ones behind it; return their end."""
+        # As many as may be served before the next look at the clock.
+        count_max = self._until_look if self._serves else 1
+        identities = self.watcher.identities
+        count, after = self.buffer.reply_to_plain_gets(
+            self._queries, data, start - _LENGTH_BYTES, last_end, count_max, identities
+        )
+        if count:
+            self._until_look -= count - 1
+            return after
+        self._answer(opcodes.GET_DATA, xid, data, start + _HEADER_BYTES, end, identities)
+        return end
+
     def _answer_queries(self, waiting: Waiting) -> None:
         frames, identities = waiting.body, waiting.identities
         position: i64 = 0
         while position < len(frames) and not self.buffer.is_overdue:
-            length: int = read_i32_be(frames, position)
             start = position + _LENGTH_BYTES
-            position = start + length
-            xid, operation = read_i32_be(frames, start), read_i32_be(frames, start + 4)
-            self._answer(operation, xid, frames, start + _HEADER_BYTES, position, identities)
+            operation = read_i32_be(frames, start + 4)
+            count: i64 = 0
+            if operation == opcodes.GET_DATA:
+                count, position = self.buffer.reply_to_plain_gets(
+                    self._queries, frames, position, len(frames), _WAITING_MAX, identities
+                )
+            if not count:
+                length: int = read_i32_be(frames, position)
+                position = start + length
+                xid = read_i32_be(frames, start)
+                self._answer(operation, xid, frames, start + _HEADER_BYTES, position, identities)
             if self.buffer.is_full():
                 self.buffer.flush()
 

@@ -21,6 +21,8 @@ from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import Submitter
 from paddock.server.replication.replica import Replica
 from paddock.server.statistics import Statistics
+from paddock.state.access import Identities
+from paddock.state.queries import Queries
 from paddock.state.watcher import Watcher
 
 # How much may gather before it is sent.
@@ -128,6 +130,28 @@ class SendBuffer:
         self._put_body(body)
         self._gathered.write(tail)
         self.last_zxid = zxid
+
+    def reply_to_plain_gets(
+        self,
+        queries: Queries,
+        frames: bytes,
+        position: i64,
+        end: i64,
+        count_max: i64,
+        identities: Identities,
+    ) -> tuple[i64, i64]:
+        """Reply as `Queries.answer_plain_gets` answers; return the count and the end of the gets.
+
+        It stops when so much has gathered that it should be sent.
+        """
+        size_max = _GATHERED_BYTES_MAX - self._large
+        count, position = queries.answer_plain_gets(
+            frames, position, end, count_max, identities, self._gathered, size_max
+        )
+        if count:
+            self._packets += count
+            self.last_zxid = queries.machine.zxid
+        return count, position
 
     def packets(self, whole: bytes, count: i64) -> None:
         """Send `count` packets that are encoded already, one behind the other."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
+
 from paddock.errors import MARSHALLING_ERROR, NO_NODE, OK
 from paddock.protocol import opcodes
 from paddock.protocol.records import PING_XID
+from paddock.server.connections.turns import TURN_SECONDS
+from paddock.state.queries import Queries
 from tests.support import requests as rq
 from tests.support.records import Request
 from tests.unit.server.harness import Harness, encoded, run, turn, with_node
@@ -124,5 +130,66 @@ def test_a_row_goes_on_in_the_next_read() -> None:
         await harness.settle()
         assert [xid for xid, _, _ in client.replies()] == [1, 2, 3, 4, 5]
         assert (client.handler.queue.length, harness.proposer.waiting_bytes) == (0, 0)
+
+    run(scenario)
+
+
+def test_gets_in_a_row_are_answered_in_the_turn_of_their_client_only() -> None:
+    async def scenario() -> None:
+        now = 0.0
+
+        def monotonic() -> float:
+            # A turn is over at the third look at the clock.
+            nonlocal now
+            now += TURN_SECONDS * 0.4
+            return now
+
+        harness = Harness(monotonic)
+        client = await with_node(harness, "/a", b"0")
+        client.send(rq.get_data("/a"))
+        assert len(client.replies()) == 1
+        client.send(*[rq.get_data("/a")] * 100)
+        # There is a look at each sixteenth.
+        assert len(client.replies()) == 32
+        for _ in range(10):
+            await turn()
+        assert len(client.replies()) == 68
+
+    run(scenario)
+
+
+def test_replies_to_gets_in_a_row_are_sent_when_enough_has_gathered() -> None:
+    async def scenario() -> None:
+        harness = Harness(lambda: 0.0)
+        client = await with_node(harness, "/a", b"x" * 15_000)
+        ends: list[int] = []
+        client.transport.on_write = lambda: ends.append(len(client.transport.written))
+        for requests in ([], [rq.set_data("/a", b"y" * 15_000)]):
+            client.send(rq.get_data("/a"))
+            del ends[:-1]
+            client.send(*requests, *[rq.get_data("/a")] * 200)
+            await harness.settle()
+            await turn()
+            sizes = [end - start for start, end in pairwise(ends)]
+            assert sum(sizes) > 3_000_000
+            assert max(sizes) < (1 << 20) + (1 << 14)
+            assert len(client.replies()) == 201 + len(requests)
+
+    run(scenario)
+
+
+@pytest.mark.source
+def test_plain_gets_take_the_short_way_alone_and_behind_a_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        monkeypatch.setattr(Queries, "answer", None)
+        client.send(*[rq.get_data("/a")] * 40)
+        assert len(client.replies()) == 40
+        client.send(rq.set_data("/a", b"1"), *[rq.get_data("/a")] * 40)
+        await harness.settle()
+        assert len(client.replies()) == 41
 
     run(scenario)

@@ -95,6 +95,8 @@ REQUESTS: list[Callable[[random.Random], Request]] = [
     lambda _: rq.exists("/a", watch=True),
     lambda _: rq.get_children2("/", watch=True),
     lambda _: rq.get_data("/large", watch=True),
+    lambda _: rq.get_data("/a"),
+    lambda _: rq.get_data("/large"),
     lambda _: rq.add_watch("/", 1),
     lambda _: rq.get_all_children_number("/"),
     lambda _: rq.multi_read(rq.get_data("/large"), rq.get_children("/")),

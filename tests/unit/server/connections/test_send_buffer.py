@@ -1,4 +1,7 @@
-"""What goes out while the log syncs: past the transport where that is in order, or through it."""
+"""What goes out while the log syncs: past the transport where that is in order, or through it.
+
+And what is counted of replies to gets in a row.
+"""
 
 import asyncio
 import socket
@@ -8,6 +11,10 @@ import pytest
 
 from paddock.server.connections.send_buffer import Backlog, SendBuffer
 from paddock.server.statistics import Statistics
+from paddock.state.access import NOBODY
+from tests.support import requests as rq
+from tests.unit.server.harness import encoded
+from tests.unit.state.driver import World
 
 
 class Recorder(asyncio.Transport):
@@ -161,3 +168,30 @@ def test_uvloop_tells_at_once_what_it_has_not_written_yet() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(asyncio.wait_for(look(), 30))
+
+
+def test_replies_to_gets_in_a_row_count_each(transport: Recorder) -> None:
+    world = World()
+    client = world.open()
+    client.create(b"/a", b"data")
+    frames = b"".join(encoded(xid, rq.get_data("/a")) for xid in range(10))
+    buffer = SendBuffer(Statistics(), Backlog(0, 0))
+    buffer.transport = transport
+
+    def reply(count_max: int) -> int:
+        count, _ = buffer.reply_to_plain_gets(
+            world.queries, frames, 0, len(frames), count_max, NOBODY
+        )
+        return count
+
+    assert reply(0) == 0
+    assert buffer.last_zxid == 0
+    assert reply(7) == 7
+    buffer.flush()
+    assert (buffer.sent, buffer.last_zxid) == (7, world.machine.zxid)
+    # A large body counts as gathered, too: behind it there is room for one reply.
+    buffer.reply_large(1, 1, b"", bytes((1 << 20) - 100), b"")
+    assert reply(10) == 2
+    assert buffer.is_full()
+    buffer.flush()
+    assert buffer.sent == 10
