@@ -12,7 +12,7 @@ PURE := PYTHONPATH=$(CURDIR)/src
 # Overrides the environment: otherwise each of thousands of processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-SOURCES := $(shell find src -name '*.py' 2>/dev/null)
+SOURCES := $(shell find src -name '*.py' -o -name '*.c' 2>/dev/null)
 # The suite with the longest files is not the last one, so that no process idles at the end.
 SUITES := $(wildcard tests/unit tests/scenarios tests/property tests/fault tests/integration \
 	tests/conformance)

@@ -1,5 +1,7 @@
 """Build Paddock: compile the hot modules with mypyc, or build plain Python where that is meant.
 
+With them go those that are written in C, on Linux, which is what they are for.
+
 - PADDOCK_PURE=1 asks for plain Python. So do an editable install and another Python than CPython.
 - Where no C compiler or no headers of Python are installed, the package is plain Python, and one
   line says why. With PADDOCK_COMPILE=1 that is an error.
@@ -9,7 +11,7 @@
 Either all listed modules are compiled or none; `paddock --version` tells which. The package
 contains the sources in both cases.
 
-The list of modules and all other metadata are in pyproject.toml.
+The lists of modules and all other metadata are in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -67,6 +69,16 @@ def compiled_sources() -> list[str]:
         if path.name != "__init__.py"
     }
     return sorted(found)
+
+
+def sources_in_c() -> list[str]:
+    """Return the files that `tool.paddock.in-c` names."""
+    return list(SETTINGS["tool"]["paddock"].get("in-c", []))
+
+
+def module_of(source: str) -> str:
+    """Return the dotted name of the module that a file below `src` becomes."""
+    return ".".join(Path(source).with_suffix("").parts[1:])
 
 
 def is_set(variable: str) -> bool:
@@ -144,6 +156,8 @@ def generated() -> list[Extension]:
     except SystemExit as refusal:
         # A later mypy may report an error where ours reports none.
         fail(f"mypyc refuses it: {refusal}")
+    if sys.platform == "linux":
+        found += [Extension(module_of(source), [source]) for source in sources_in_c()]
     options = [*COMPILER_OPTIONS, *without_folders(Path(mypyc.__file__).parent)]
     takes_options = sys.platform == "linux" and compiles(
         options, LIBRARY_LINKER_OPTIONS + MODULE_LINKER_OPTIONS

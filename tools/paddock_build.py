@@ -38,7 +38,7 @@ def _is_newer(folder: str, built: int) -> bool:
     while folders:
         with os.scandir(folders.pop()) as entries:
             for one in entries:
-                if one.name.endswith(".py"):
+                if one.name.endswith((".py", ".c")):
                     if one.stat().st_mtime_ns > built:
                         return True
                 elif one.name != "__pycache__" and one.is_dir():

@@ -25,6 +25,11 @@ from tests.support.paddock_server import PaddockServer
 DEADLINE_S = 300.0
 SHARED_LIBRARY = "paddock__mypyc"
 BESIDE_THE_LIBRARY_BYTES_MAX = 4_500_000
+IN_C = """\
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "in_c", .m_size = -1};
+PyMODINIT_FUNC PyInit_in_c(void) { return PyModule_Create(&module); }
+"""
 SETTINGS = """\
 [project]
 name = "small"
@@ -91,6 +96,32 @@ def test_with_a_compiler_it_is_compiled_and_keeps_its_sources(project: Path) -> 
     modules, said_then = build(project, PADDOCK_PURE="1", PADDOCK_COMPILE="1")
     assert modules == PURE
     assert said_then == ["paddock: built as plain Python: PADDOCK_PURE=1 asks for it"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="they are for Linux")
+def test_modules_in_c_are_compiled_with_the_others(project: Path) -> None:
+    need_compiler()
+    with (project / "pyproject.toml").open("a") as settings:
+        settings.write('in-c = ["src/small/in_c.c"]\n')
+    (project / "src/small/in_c.c").write_text(IN_C)
+    modules, said = build(project)
+    assert {*COMPILED, "in_c.so"} <= set(modules)
+    assert not said
+    (built,) = (project / "build").glob("lib*")
+    code = "import small.in_c; print(small.in_c.__name__)"
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=built) == b"small.in_c\n"
+    # Where nothing is compiled, neither are they.
+    assert "in_c.so" not in build(project, PADDOCK_PURE="1")[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its threads are looked for in /proc")
+def test_a_compiled_server_syncs_its_log_by_the_module_in_c(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        threads = {
+            task.joinpath("comm").read_text().strip()
+            for task in Path(f"/proc/{server.pid}/task").iterdir()
+        }
+    assert ("paddock-disk" in threads) == is_compiled()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the options are for Linux")

@@ -27,8 +27,8 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "unknown-is-refused",
         "A write whose sync failed is neither answered nor refused: it may be there.",
         "log/file/file_log.py",
-        '            return f"the log cannot be written: {error}", True\n',
-        '            return f"the log cannot be written: {error}", False\n',
+        "            return _not_written(error), True\n",
+        "            return _not_written(error), False\n",
     ),
     mutation(
         "recovered-not-written",

@@ -63,6 +63,8 @@ class Record:
     number: int = 0
     # Its revision in a shared log; 0 in any other.
     revision: int = 0
+    # When it was durable, by the monotonic clock; 0 if that is when the listener hears of it.
+    durable_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,9 @@ class Log(Protocol):
 
     def purge(self, below: int) -> None:
         """Drop what only holds records with an index of at most `below`. May keep some of it."""
+
+    def leave_loop(self) -> None:
+        """Use the event loop no more: called on it, before a `close` in another thread."""
 
     def close(self) -> None:
         """Wait until the proposals in flight have been told of, then let go of everything."""

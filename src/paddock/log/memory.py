@@ -66,6 +66,9 @@ class MemoryLog:
         kept = max(0, self.last_index - below)
         del self._records[: max(0, len(self._records) - kept)]
 
+    def leave_loop(self) -> None:
+        """Do nothing: it does not use the loop."""
+
     def close(self) -> None:
         """Stop accepting proposals. What is kept can still be read, and the log started again."""
         self._listener = None

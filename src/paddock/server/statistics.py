@@ -114,13 +114,13 @@ class Statistics:
         self.last_batch_at = 0.0
         self.reset()
 
-    def batch(self, writes: int, begun: float, synced: float, now: float) -> None:
-        """Count a batch of writes that is answered now; times are the event loop's."""
-        milliseconds = (now - begun) * 1000
+    def batch(self, writes: int, seconds: float, sync_seconds: float, now: float) -> None:
+        """Count a batch of writes that is answered now, by the event loop's time."""
+        milliseconds = seconds * 1000
         self.last_latency_ms = milliseconds
         self.last_batch_at = now
         self.latency_ms.add(milliseconds, writes)
-        self.sync_ms.add((synced - begun) * 1000)
+        self.sync_ms.add(sync_seconds * 1000)
         self.batch_sizes.add(float(writes))
 
     def reset(self) -> None:

@@ -82,6 +82,9 @@ class HeldLog:
     def purge(self, below: int) -> None:
         pass
 
+    def leave_loop(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -58,10 +58,16 @@ def test_folders_of_the_python_that_links_are_left_out(tmp_path: Path) -> None:
     assert "-rpath" not in linker(Path(sys.executable))
 
 
-def test_the_time_of_a_build_is_that_of_the_commit(tmp_path: Path) -> None:
+def test_the_time_of_a_build_is_that_of_its_commit(tmp_path: Path) -> None:
     git = tmp_path / "git"
-    git.write_text('#!/bin/sh\n[ "$*" = "log -1 --format=%ct" ] && echo 1700000000\n')
+    git.write_text(
+        "#!/bin/sh\n"
+        '[ "$*" = "log -1 --format=%ct HEAD" ] && echo 1700000000\n'
+        '[ "$*" = "log -1 --format=%ct 5eed" ] && echo 1600000000\n'
+        "true\n"
+    )
     git.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         assert commit_time_s() == 1_700_000_000
+        assert commit_time_s(commit="5eed") == 1_600_000_000

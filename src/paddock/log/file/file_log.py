@@ -1,7 +1,9 @@
 """The log on a disk: checksummed, preallocated, append-only segments, written by one thread.
 
 The thread takes a proposal, writes a record, syncs it and tells the listener, with one system call
-for the write and one for the sync. A record does not hold the name of its proposal: this process
+for the write and one for the sync. With a `DiskWriter`, which is compiled, a record that there is
+space for does not go to that thread: it is written without the GIL, and the event loop hears of the
+end as of a socket. A record does not hold the name of its proposal: this process
 knows its own. If the disk is full while space is made, nothing of the record is written yet, so the
 proposal is refused, and the next one tries again. After any other failed write or sync the outcome
 is unknown, and nothing is accepted until `recover` has succeeded.
@@ -12,6 +14,8 @@ What was measured (ext4 on a virtual disk, two cores):
   into space reserved by posix_fallocate 18k / 10.3k / 7.8k; into written zeros 17k / 16.5k / 13.9k.
 * Handing a batch to a waiting thread and back to an event loop: queue.SimpleQueue and a bare lock
   25 µs, threading.Condition 38 µs.
+* Ten connections with one set in flight each: by a `DiskWriter` 1.13 to 1.34 times as many sets as
+  by the Python thread, for 9 to 26 % less CPU.
 * Records of 50,000 bytes a second, with the making of segments: 2.9k with segments of 1 MiB, 3.8k
   with 4, 4.4k with 8, 4.8k with 16, 4.7k with 64. The longest pause, while all of a segment was
   made at once, was 3, 8, 14, 27 and 103 ms. So it is 8 MiB, made in steps of 1 MiB: the slowest
@@ -22,21 +26,26 @@ What was measured (ext4 on a virtual disk, two cores):
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.segment import PAYLOAD_BYTES_MAX
 from paddock.log.file.segments import ActiveSegment, Growth, SegmentFolder
 from paddock.log.interface import Listener, LogError, Record
 
+if TYPE_CHECKING:
+    from paddock.log.file.disk_writer import DiskWriter
+
 SEGMENT_BYTES: Final = 8 << 20
 STEP_BYTES: Final = 1 << 20
 
+_NO_MEMORY: Final = "there is no memory for the log"
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -59,7 +68,9 @@ class FileLog:
         segment_bytes: int = SEGMENT_BYTES,
         step_bytes: int = STEP_BYTES,
         disk: Disk | None = None,
+        new_disk_writer: Callable[[], DiskWriter | None] | None = None,
     ) -> None:
+        """Open a log. One with disk writers starts one, if it gets one, on an event loop."""
         self._path = folder
         growth = Growth(segment_bytes, step_bytes)
         self._folder = SegmentFolder(folder, growth, Disk() if disk is None else disk)
@@ -70,6 +81,11 @@ class FileLog:
         self._doubtful: Record | None = None
         self._listener: Listener | None = None
         self._writer: threading.Thread | None = None
+        self._new_disk_writer = new_disk_writer
+        self._disk_writer: DiskWriter | None = None
+        # What the disk writer has, and the loop that hears when it is done.
+        self._written_apart: Record | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         # None when the next record needs a new segment in any case.
         self._active: ActiveSegment | None = None
@@ -99,20 +115,31 @@ class FileLog:
             self._leave_segment()
             self.last_index = after
         self._listener = listener
+        if self._new_disk_writer is not None:
+            self._disk_writer = self._new_disk_writer()
+        if self._disk_writer is not None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._disk_writer.fileno(), self._take_written)
         self._writer = threading.Thread(
             target=self._write_proposals, args=(listener,), name="paddock-log", daemon=True
         )
         self._writer.start()
 
     def propose(self, number: int, payload: bytes) -> None:
-        """Hand a batch to the writer."""
+        """Hand a batch to the disk writer if there is space for it, or else to the thread."""
         assert self._writer is not None, "the log is not started"
         assert not self._closed
         assert not self._under_way, "a proposal is under way already"
         assert self._doubtful is None, "the last outcome is unknown: recover first"
         assert len(payload) <= PAYLOAD_BYTES_MAX
         self._under_way = True
-        self._proposals.put(Record(self.last_index + 1, payload, self.server, number))
+        record = Record(self.last_index + 1, payload, self.server, number)
+        active = self._active
+        if self._disk_writer is not None and active is not None and active.has_space(payload):
+            active.begin_append(self._disk_writer, record.index, payload)
+            self._written_apart = record
+        else:
+            self._proposals.put(record)
 
     def records(self, after: int) -> Iterator[Record]:
         """Read the durable records with an index above `after`, in order.
@@ -152,20 +179,70 @@ class FileLog:
         except OSError as error:
             raise LogError(f"{self._path}: old files cannot be removed: {error}") from error
 
+    def leave_loop(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None and self._disk_writer is not None and not loop.is_closed():
+            loop.remove_reader(self._disk_writer.fileno())
+
     def close(self) -> None:
         """Wait until the proposal in flight has been told of, then close the files."""
         if self._closed:
             return
         self._closed = True
-        if self._writer is not None:
-            self._proposals.put(None)
-            self._writer.join()
-        self._leave_segment()
+        self.leave_loop()
+        try:
+            if self._disk_writer is not None:
+                self._disk_writer.wait()
+                self._take_written()
+        finally:
+            if self._disk_writer is not None:
+                self._disk_writer.close()
+            if self._writer is not None:
+                self._proposals.put(None)
+                self._writer.join()
+            self._leave_segment()
 
     def _leave_segment(self) -> None:
         if self._active is not None:
             self._active.close()
             self._active = None
+
+    def _take_written(self) -> None:
+        """Tell what became of the record that the disk writer has, if it is done."""
+        record, active, disk_writer = self._written_apart, self._active, self._disk_writer
+        if record is None:
+            return
+        assert active is not None
+        assert disk_writer is not None
+        assert self._listener is not None
+        failure = ""
+        try:
+            written_at = disk_writer.take()
+            if written_at is None:
+                return
+            active.end_append(record.payload)
+            record.durable_at = written_at
+        except OSError as error:
+            failure = _not_written(error)
+        except MemoryError:
+            # The listener must hear of this proposal, and whether it was written is not known now.
+            failure = _NO_MEMORY
+        self._written_apart = None
+        self._tell(self._listener, record, failure, is_doubtful=True)
+
+    def _tell(self, listener: Listener, record: Record, failure: str, *, is_doubtful: bool) -> None:
+        """Tell what became of the proposal under way; from then on there may be another one."""
+        if not failure:
+            self.last_index = record.index
+        elif is_doubtful:
+            self._doubtful = record
+        self._under_way = False
+        if not failure:
+            listener.committed(record)
+        elif is_doubtful:
+            listener.unknown(failure)
+        else:
+            listener.refused(record.number, failure)
 
     # The writer's thread.
 
@@ -175,18 +252,8 @@ class FileLog:
                 failure, is_doubtful = self._append(record.index, record.payload)
             except MemoryError:
                 # This thread must not end: the listener would never hear of this proposal.
-                failure, is_doubtful = "there is no memory for the log", True
-            if not failure:
-                self.last_index = record.index
-            elif is_doubtful:
-                self._doubtful = record
-            self._under_way = False
-            if not failure:
-                listener.committed(record)
-            elif is_doubtful:
-                listener.unknown(failure)
-            else:
-                listener.refused(record.number, failure)
+                failure, is_doubtful = _NO_MEMORY, True
+            self._tell(listener, record, failure, is_doubtful=is_doubtful)
 
     def _append(self, index: int, payload: bytes) -> tuple[str, bool]:
         """Make one record durable; return why it is not, if so, and whether that is in doubt."""
@@ -205,5 +272,9 @@ class FileLog:
         try:
             self._active.append(index, payload)
         except OSError as error:
-            return f"the log cannot be written: {error}", True
+            return _not_written(error), True
         return "", False
+
+
+def _not_written(error: OSError) -> str:
+    return f"the log cannot be written: {error}"

@@ -27,7 +27,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from paddock.log.file.disk import Disk, remove_file, write_file
 from paddock.log.file.segment import (
@@ -43,6 +43,9 @@ from paddock.log.file.segment import (
     record_parts,
 )
 from paddock.log.interface import WAY_ON, LogCorruptError, LogError, Record, Torn
+
+if TYPE_CHECKING:
+    from paddock.log.file.disk_writer import DiskWriter
 
 _NAME: Final = re.compile(r"(\d{20})\.log")
 
@@ -138,6 +141,10 @@ class ActiveSegment:
             self._size = size
             self._is_short = False
 
+    def has_space(self, payload: bytes) -> bool:
+        """Return whether a record with this payload needs no new space."""
+        return not self._is_short and self._end_with(payload) + SPARE_BYTES <= self._size
+
     def append(self, index: int, payload: bytes) -> None:
         """Write a record that there is space for, and sync. After an error nothing may follow.
 
@@ -146,6 +153,18 @@ class ActiveSegment:
         parts = record_parts(self._marker, index, payload)
         self._disk.write_parts(self._file, parts, self._offset)
         self._disk.sync(self._file)
+        self.end_append(payload)
+
+    def begin_append(self, disk_writer: DiskWriter, index: int, payload: bytes) -> None:
+        """Begin to write a record that there is space for, and to sync.
+
+        When that is done comes `end_append`. After an error nothing may follow.
+        """
+        parts = record_parts(self._marker, index, payload)
+        disk_writer.write(self._file, self._offset, parts)
+
+    def end_append(self, payload: bytes) -> None:
+        """Go on behind a record that is durable now."""
         self._offset = self._end_with(payload)
 
     def read_back(self, index: int) -> Record | None:

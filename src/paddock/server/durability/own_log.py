@@ -69,6 +69,10 @@ class OwnLog(Backing):
     def keeps_state(self) -> bool:
         return True
 
+    async def close(self) -> None:
+        if self._log is not None:
+            self._log.leave_loop()
+
     def _load(self, make_replica: Callable[[Replay], Replica]) -> tuple[Restored, Replica]:
         restored = restore_newest(self.log, self._engine.snapshots)
         replica = make_replica(restored.replay)

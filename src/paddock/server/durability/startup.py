@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.file_log import FileLog
@@ -24,6 +24,9 @@ from paddock.storage.data_directory import (
 from paddock.storage.load import restored_state
 from paddock.storage.replay import Replay
 from paddock.storage.snapshots import Damaged, SnapshotStore
+
+if TYPE_CHECKING:
+    from paddock.log.file.disk_writer import DiskWriter
 
 logger: Final = logging.getLogger(__name__)
 
@@ -65,7 +68,11 @@ class Engine:
             self._log = MemoryLog(keep=False)
         else:
             self.snapshots = SnapshotStore(self.directory.snapshots_path, disk=self._disk)
-            self._log = FileLog(self.directory.log_path, disk=self._disk)
+            self._log = FileLog(
+                self.directory.log_path,
+                disk=self._disk,
+                new_disk_writer=_new_disk_writer if self._disk is None else None,
+            )
         return self._log
 
     def open_cache(self) -> SnapshotStore:
@@ -124,6 +131,16 @@ class Engine:
             self._temporary.cleanup()
         if self.directory is not None:
             self.directory.close()
+
+
+def _new_disk_writer() -> DiskWriter | None:
+    """Return a new disk writer; None in plain Python, and where there is no room for its thread."""
+    try:
+        from paddock.log.file.disk_writer import DiskWriter
+
+        return DiskWriter()
+    except (ImportError, OSError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

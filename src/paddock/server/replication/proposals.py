@@ -82,7 +82,7 @@ class PendingBatch:
         self.record: Record | None = None
         # Whether this server proposed it.
         self.is_ours = False
-        # When it was proposed and when the log was done with it.
+        # When it was proposed and when the log was done with it, by the replica's clock.
         self.begun = 0.0
         self.synced = 0.0
         # Its index, how many of its entries are applied, and how long earlier slices took.

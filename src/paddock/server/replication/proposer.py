@@ -136,7 +136,7 @@ class Proposer(Proposals):
     def busy_seconds(self) -> float:
         """Return for how long the log has been at the first batch that it has."""
         for batch in self.in_flight.values():
-            return self._time() - batch.begun
+            return self._replica.clock() - batch.begun
         return 0.0
 
     def refused_within(self, seconds: float) -> bool:
@@ -368,7 +368,7 @@ class Proposer(Proposals):
                 entry.rules = rules
         payload = Batch(entries, replica.applied, replica.digest()).encode()
         batch = PendingBatch(entries, submitters, len(payload))
-        batch.begun = self._time()
+        batch.begun = replica.clock()
         number = self._number
         self._number = number + 1
         self.in_flight[number] = batch

@@ -101,8 +101,8 @@ class Replica:
         # Changes told and reads answered since the slice last looked at the clock.
         self.work = 0
         self._loop = asyncio.get_running_loop()
-        # What slices are measured by: the loop's own time may stand still within a pass.
-        self._clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
+        # What slices and syncs are measured by: the loop's own time may stand still within a pass.
+        self.clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
         # The name of this server in its own log.
         self._server = b""
@@ -143,14 +143,15 @@ class Replica:
         if not self._is_live:
             self.replay.apply(record)
             return
-        # In the log's own thread. The time is that of the sync: the loop may be late.
-        self._loop.call_soon_threadsafe(self._hear_committed, record, self._loop.time())
+        # In any thread. The time is that of the sync: the loop may be late.
+        now = record.durable_at or self.clock()
+        self._loop.call_soon_threadsafe(self._hear_committed, record, now)
 
     def refused(self, number: int, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._hear_refused, number, reason, self._loop.time())
+        self._loop.call_soon_threadsafe(self._hear_refused, number, reason, self.clock())
 
     def unknown(self, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._hear_unknown, reason, self._loop.time())
+        self._loop.call_soon_threadsafe(self._hear_unknown, reason, self.clock())
 
     # What the rest of the server calls.
 
@@ -267,7 +268,7 @@ class Replica:
                 self.proposals.begin(batch)
             try:
                 if self.sharing is not None:
-                    self.sharing.open(batch, self.proposals, self._loop.time())
+                    self.sharing.open(batch, self.proposals, self.clock())
                 elif batch.record is not None:
                     self.replay.index = self.applied
                     batch.entries = self.replay.open(batch.record)
@@ -298,7 +299,7 @@ class Replica:
         self._telling = True
         entries, submitters = batch.entries, batch.submitters
         is_ours, is_awaited = batch.is_ours, len(submitters) > 0
-        begun = self._clock()
+        begun = self.clock()
         end = begun + SLICE_SECONDS
         while batch.applied < len(entries):
             at = batch.applied
@@ -311,12 +312,12 @@ class Replica:
                 or len(entry.body) > _LARGE_BYTES
             ):
                 self.work = 0
-                if self._clock() >= end:
+                if self.clock() >= end:
                     break
         if batch.applied < len(entries):
             # In parts, too: of a large batch it takes as long as a slice.
             self.machine.digest()
-            batch.seconds += self._clock() - begun
+            batch.seconds += self.clock() - begun
             self._loop.call_soon(self._apply_slice)
             self._telling = False
             self.flush_dirty()
@@ -327,9 +328,14 @@ class Replica:
         self.applied_bytes += batch.size
         if self.sharing is not None:
             self.sharing.applied(batch.index)
-        self.proposals.learn(batch, batch.seconds + self._clock() - begun)
+        self.proposals.learn(batch, batch.seconds + self.clock() - begun)
         if is_awaited:
-            self.statistics.batch(len(entries), batch.begun, batch.synced, self._loop.time())
+            self.statistics.batch(
+                len(entries),
+                self.clock() - batch.begun,
+                batch.synced - batch.begun,
+                self._loop.time(),
+            )
         if self.on_applied is not None:
             self.on_applied()
         if self._between and self.is_between_batches():

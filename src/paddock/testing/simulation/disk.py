@@ -258,6 +258,9 @@ class WitnessedLog:
         self._witness.purged(below)
         self._log.purge(below)
 
+    def leave_loop(self) -> None:
+        self._log.leave_loop()
+
     def close(self) -> None:
         self._log.close()
 
@@ -274,8 +277,9 @@ class _Ear:
         self._listener.committed(record)
 
 
-def open_log(folder: Path, *, disk: Disk | None) -> Log:
-    """Open the log in a folder of a simulated disk."""
+def open_log(folder: Path, *, disk: Disk | None, new_disk_writer: None = None) -> Log:
+    """Open the log in a folder of a simulated disk, which no disk writer writes to."""
     assert isinstance(disk, SimulatedDisk)
+    assert new_disk_writer is None
     log = FileLog(folder, segment_bytes=_SEGMENT_BYTES, step_bytes=_STEP_BYTES, disk=disk)
     return WitnessedLog(log, disk.witness)

@@ -32,7 +32,7 @@ def forbid_appends(stage: Stage, name: str) -> None:
 def lose_in_batch(core: Core, lose: Callable[[str], None], count: int) -> None:
     """Have a server lose its lease in the middle of its next batch of more entries than this."""
     readings = itertools.count()
-    core.replica._clock = lambda: float(next(readings))
+    core.replica.clock = lambda: float(next(readings))
 
     def on_entry(entry: Entry, outcome: Outcome) -> None:
         if len(core.replica._applying.entries) > count:  # type: ignore[union-attr]

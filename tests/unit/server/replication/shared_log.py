@@ -96,6 +96,9 @@ class Port:
     def purge(self, below: int) -> None:
         pass
 
+    def leave_loop(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -1,0 +1,54 @@
+"""The disk writer, also where Paddock is plain Python: then the tests compile it themselves."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.judges import skip_or_fail
+
+if TYPE_CHECKING:
+    from paddock.log.file.disk_writer import DiskWriter
+
+NAME = "paddock.log.file.disk_writer"
+SOURCE = Path(__file__).parents[2] / "src/paddock/log/file/disk_writer.c"
+
+
+def new_disk_writer() -> DiskWriter:
+    """Start a disk writer."""
+    return _disk_writer_class()()
+
+
+@functools.cache
+def _disk_writer_class() -> type[DiskWriter]:
+    try:
+        from paddock.log.file.disk_writer import DiskWriter
+    except ImportError:
+        return _compiled()
+    return DiskWriter
+
+
+def _compiled() -> type[DiskWriter]:
+    headers = sysconfig.get_path("include")
+    if not Path(headers, "Python.h").exists():
+        skip_or_fail("Python's headers are not installed")
+    # It is loaded when the folder goes.
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder, "disk_writer.so")
+        options = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", f"-I{headers}"]
+        try:
+            subprocess.run(["gcc", "-O1", *options, "-o", built, SOURCE], check=True)
+        except FileNotFoundError:
+            skip_or_fail("gcc is not installed")
+        spec = importlib.util.spec_from_file_location(NAME, built)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    found: type[DiskWriter] = module.DiskWriter
+    return found
