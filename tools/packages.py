@@ -30,9 +30,14 @@ LOCK = ROOT / "requirements" / "build.txt"
 PASSED_ON = ("PATH", "HOME", "PADDOCK_OPT_LEVEL")
 
 
-def commit_time_s(root: Path = ROOT) -> int:
-    """Return when the last commit was made."""
-    command = ["git", "log", "-1", "--format=%ct"]
+def last_commit() -> str:
+    """Return the name of the last commit, which stays the same when there is another one."""
+    return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+
+
+def commit_time_s(root: Path = ROOT, commit: str = "HEAD") -> int:
+    """Return when a commit was made, by default the last one."""
+    command = ["git", "log", "-1", "--format=%ct", commit]
     return int(subprocess.check_output(command, cwd=root))
 
 
@@ -63,15 +68,15 @@ def variables(time_s: int) -> dict[str, str]:
     return {**kept, **fixed, "SOURCE_DATE_EPOCH": str(time_s)}
 
 
-def build_sdist(builder: Path, work: Path, target: Path) -> Path:
-    """Build the source distribution of the last commit with the Python `builder`."""
+def build_sdist(builder: Path, work: Path, target: Path, commit: str = "HEAD") -> Path:
+    """Build the source distribution of a commit with the Python `builder`."""
     source = work / "commit"
     archive = work / "commit.tar"
-    command = ["git", "-c", "tar.umask=0022", "archive", "--format=tar", "-o", str(archive), "HEAD"]
+    command = ["git", "-c", "tar.umask=0022", "archive", "--format=tar", "-o", str(archive), commit]
     subprocess.run(command, cwd=ROOT, check=True)
     with tarfile.open(archive) as tar:
         tar.extractall(source, filter="data")
-    time_s = commit_time_s()
+    time_s = commit_time_s(commit=commit)
     code = "import sys, setuptools.build_meta as it; print(it.build_sdist(sys.argv[1]))"
     said = subprocess.check_output(
         [builder, "-c", code, target], cwd=source, env=variables(time_s), umask=0o022, text=True

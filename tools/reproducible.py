@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tools.archives import differences
-from tools.packages import build_sdist, build_wheel, environment, interpreter
+from tools.packages import build_sdist, build_wheel, environment, interpreter, last_commit
 
 # What another builder may have: a folder, a umask, variables.
 SITES = (
@@ -20,20 +20,22 @@ SITES = (
 )
 
 
-def build(python: Path, site: Path) -> list[Path]:
+def build(python: Path, site: Path, commit: str) -> list[Path]:
     """Build the source distribution and the wheel in a folder that is still empty."""
     site.mkdir(parents=True)
     work, target = site / "work", site / "built"
     for folder in (work, target, work / "sdist", work / "wheel"):
         folder.mkdir()
     builder = environment(python, work / "environment")
-    sdist = build_sdist(builder, work / "sdist", target)
+    sdist = build_sdist(builder, work / "sdist", target, commit)
     return [sdist, build_wheel(builder, sdist, work / "wheel", target)]
 
 
 def main(versions: list[str]) -> int:
     """Compare two builds for each version of Python."""
     status, compared = 0, 0
+    # Somebody may commit between the two builds.
+    commit = last_commit()
     for version in versions:
         python = interpreter(version)
         if python is None:
@@ -44,7 +46,7 @@ def main(versions: list[str]) -> int:
             for name, umask, variables in SITES:
                 os.umask(umask)
                 os.environ.update(variables)
-                built.append(build(python, Path(folder, name)))
+                built.append(build(python, Path(folder, name), commit))
             for left, right in zip(*built, strict=True):
                 lines = differences(left, right)
                 equal = "differs between two builds:" if lines else "is the same bytes, built twice"
