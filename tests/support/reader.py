@@ -18,6 +18,7 @@ its terminal says next. A command may fail only if `echo $?` is typed after it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -36,6 +37,8 @@ from tests.support.examples import run_example
 
 DEADLINE_S: Final = 60.0
 
+# How long it takes to turn to another window. What still runs then does not end by itself.
+_TURNING_S: Final = 2.0
 # With which status a command ends that was interrupted; celery, with 1.
 _INTERRUPTED: Final = {0, 130, -signal.SIGINT}
 _INTERRUPTED_CELERY: Final = {0, 1}
@@ -99,6 +102,10 @@ class Reader:
             more, *commands = re.split(r"^\$ ", text, flags=re.MULTILINE)
             terminal = self._terminal(block.title)
             if more:
+                if more.startswith("^C\n"):
+                    for beside in self._terminals.values():
+                        if beside is not terminal:
+                            await asyncio.to_thread(beside.let_end)
                 await asyncio.to_thread(terminal.watch, more)
             for line in commands:
                 command, _, shown = line.partition("\n")
@@ -180,6 +187,11 @@ class _Terminal:
             self._shown += after
             self._command.wait_for(self._shown, is_ended=True)
 
+    def let_end(self) -> None:
+        """Give a command that has shown all time to end: one turns to another window."""
+        if self._command is not None:
+            self._command.let_end()
+
     def leave(self) -> None:
         """Interrupt what still runs; what has ended must have succeeded."""
         if self._command is not None and self._command.is_running():
@@ -235,6 +247,10 @@ class _Command:
         status = self._process.wait(self._deadline_s)
         self._listener.join(self._deadline_s)
         return status
+
+    def let_end(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_TURNING_S)
 
     def is_running(self) -> bool:
         return self._process.poll() is None
