@@ -32,7 +32,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddock.log.file.disk import Disk
 from paddock.log.file.segment import PAYLOAD_BYTES_MAX
@@ -180,7 +180,9 @@ class FileLog:
             raise LogError(f"{self._path}: old files cannot be removed: {error}") from error
 
     def leave_loop(self) -> None:
-        loop, self._loop = self._loop, None
+        # Of any type, since uvloop's `remove_reader` does not return what asyncio's does.
+        loop: Any = self._loop
+        self._loop = None
         if loop is not None and self._disk_writer is not None and not loop.is_closed():
             loop.remove_reader(self._disk_writer.fileno())
 

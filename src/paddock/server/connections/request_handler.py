@@ -64,6 +64,8 @@ _LENGTH_BYTES: Final = 4
 _HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
+# So many gets in a row take as long as most requests.
+_PLAIN_GETS_A_REQUEST: Final = 4
 _WATCHES_A_LOOK: Final = 100
 # The end of a turn that has none.
 _NO_END: Final = 1e300
@@ -139,7 +141,7 @@ class RequestHandler(Submitter):
         self.queue = ReplyQueue(
             config.max_requests_per_connection, config.max_request_bytes_per_connection
         )
-        self.buffer = SendBuffer(core.statistics, core.backlog)
+        self.buffer = SendBuffer(core.statistics, core.backlog, core.writers)
         self.buffer.lease = core.lease
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
         self.watcher.identities = self._authentication.start()
@@ -230,6 +232,7 @@ class RequestHandler(Submitter):
                     read_i32_be(frames, last), read_i32_be(frames, last + 4), liveness.heard
                 )
         if count > _REQUESTS_A_LOOK:
+            self.buffer.expect_much()
             self._begin_turn()
         else:
             # So few fit into one turn.
@@ -722,13 +725,13 @@ class RequestHandler(Submitter):
     def _answer_gets(self, xid: i32, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
         """Answer a get, and with it the plain ones behind it; return their end."""
         # As many as may be served before the next look at the clock.
-        count_max = self._until_look if self._serves else 1
+        count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
         identities = self.watcher.identities
         count, after = self.buffer.reply_to_plain_gets(
             self._queries, data, start - _LENGTH_BYTES, last_end, count_max, identities
         )
         if count:
-            self._until_look -= count - 1
+            self._until_look -= count // _PLAIN_GETS_A_REQUEST
             return after
         self._answer(opcodes.GET_DATA, xid, data, start + _HEADER_BYTES, end, identities)
         return end

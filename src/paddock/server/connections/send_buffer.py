@@ -29,6 +29,9 @@ from paddock.state.watcher import Watcher
 _GATHERED_BYTES_MAX: Final = 1 << 20
 # So much a writer holds without memory of its own; it is used again if it had no more.
 _KEPT_BYTES_MAX: Final = 256
+# A writer that has gathered more is not used again, nor are more of them kept.
+_ROOM_BYTES_MAX: Final = 1 << 16
+_IDLE_WRITERS_MAX: Final = 16
 # A packet of this size is not copied.
 _LARGE_BYTES: Final = 1 << 14
 # Waiting pieces are joined up to this size.
@@ -69,10 +72,32 @@ class Backlog:
         return 0 < self.size_max < self.size
 
 
+class Writers:
+    """Writers with memory of their own, for buffers in which much will gather.
+
+    A writer that grows from nothing copies what it has again and again: for the replies to 100 gets
+    eight times, which took a twentieth of the time of all. To keep it would cost memory for each of
+    many thousand connections. So they use a few by turns.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[BytesWriter] = []
+
+    def take(self) -> BytesWriter:
+        """Return a writer that holds nothing."""
+        return self._idle.pop() if self._idle else BytesWriter()
+
+    def put_back(self, writer: BytesWriter) -> None:
+        """Take a writer that is not used any more, with what it holds."""
+        if len(writer) <= _ROOM_BYTES_MAX and len(self._idle) < _IDLE_WRITERS_MAX:
+            writer.truncate(0)
+            self._idle.append(writer)
+
+
 class SendBuffer:
     """The bytes on their way to one peer."""
 
-    def __init__(self, statistics: Statistics, backlog: Backlog) -> None:
+    def __init__(self, statistics: Statistics, backlog: Backlog, writers: Writers) -> None:
         self.transport: asyncio.Transport | None = None
         # The socket's descriptor, if bytes written there go out unchanged; otherwise -1.
         self.file = -1
@@ -89,7 +114,10 @@ class SendBuffer:
         self.last_zxid: i64 = 0
         self._statistics = statistics
         self._backlog = backlog
+        self._writers = writers
         self._gathered = BytesWriter()
+        # Whether that came from the writers, and goes back with the next flush.
+        self._is_roomy = False
         # Bytes of large bodies since the last flush.
         self._large: i64 = 0
         self._packets: i64 = 0
@@ -107,6 +135,12 @@ class SendBuffer:
         # Bytes handed to the transport, and how many of them the peer had taken when last asked.
         self._written = 0
         self._taken = 0
+
+    def expect_much(self) -> None:
+        """Gather what comes next in a writer that has memory for much."""
+        if not self._is_roomy and not len(self._gathered):
+            self._gathered = self._writers.take()
+            self._is_roomy = True
 
     def reply(self, xid: i32, zxid: i64, error: i32, body: bytes) -> None:
         gathered = self._gathered
@@ -227,6 +261,7 @@ class SendBuffer:
         self._own_size = 0
         self._handed = 0
         self._gathered = BytesWriter()
+        self._is_roomy = False
 
     def has_progressed(self) -> bool:
         """Return whether the peer, or the system for it, took anything since the last call."""
@@ -256,8 +291,10 @@ class SendBuffer:
         self.sent += self._packets
         self._packets = 0
         data = self._gathered.getvalue()
-        if len(data) > _KEPT_BYTES_MAX:
+        if self._is_roomy or len(data) > _KEPT_BYTES_MAX:
+            self._writers.put_back(self._gathered)
             self._gathered = BytesWriter()
+            self._is_roomy = False
         else:
             self._gathered.truncate(0)
         self._statistics.bytes_sent += len(data)

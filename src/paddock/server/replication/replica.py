@@ -24,6 +24,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from threading import get_ident
 from typing import Final
 
 from paddock.log.interface import Log, Record
@@ -101,6 +102,7 @@ class Replica:
         # Changes told and reads answered since the slice last looked at the clock.
         self.work = 0
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = get_ident()
         # What slices and syncs are measured by: the loop's own time may stand still within a pass.
         self.clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
@@ -143,15 +145,23 @@ class Replica:
         if not self._is_live:
             self.replay.apply(record)
             return
-        # In any thread. The time is that of the sync: the loop may be late.
+        # The time is that of the sync: the loop may be late.
         now = record.durable_at or self.clock()
-        self._loop.call_soon_threadsafe(self._hear_committed, record, now)
+        self._call_soon(self._hear_committed, record, now)
 
     def refused(self, number: int, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._hear_refused, number, reason, self.clock())
+        self._call_soon(self._hear_refused, number, reason, self.clock())
 
     def unknown(self, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._hear_unknown, reason, self.clock())
+        self._call_soon(self._hear_unknown, reason, self.clock())
+
+    def _call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        """Call back on the event loop, whichever thread this is."""
+        if get_ident() == self._loop_thread:
+            # Without two system calls, by which another thread wakes the loop.
+            self._loop.call_soon(callback, *arguments)
+        else:
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
     # What the rest of the server calls.
 

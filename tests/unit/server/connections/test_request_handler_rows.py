@@ -148,12 +148,12 @@ def test_gets_in_a_row_are_answered_in_the_turn_of_their_client_only() -> None:
         client = await with_node(harness, "/a", b"0")
         client.send(rq.get_data("/a"))
         assert len(client.replies()) == 1
-        client.send(*[rq.get_data("/a")] * 100)
-        # There is a look at each sixteenth.
-        assert len(client.replies()) == 32
+        client.send(*[rq.get_data("/a")] * 400)
+        # There is a look after each sixteen requests, and four gets count as one.
+        assert len(client.replies()) == 125
         for _ in range(10):
             await turn()
-        assert len(client.replies()) == 68
+        assert len(client.replies()) == 275
 
     run(scenario)
 

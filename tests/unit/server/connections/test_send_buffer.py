@@ -8,8 +8,10 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from librt.strings import BytesWriter
 
-from paddock.server.connections.send_buffer import Backlog, SendBuffer
+from paddock.protocol.framing import FrameBuffer
+from paddock.server.connections.send_buffer import Backlog, SendBuffer, Writers
 from paddock.server.statistics import Statistics
 from paddock.state.access import NOBODY
 from tests.support import requests as rq
@@ -52,7 +54,7 @@ def transport() -> Recorder:
 
 @pytest.fixture
 def buffer(transport: Recorder, pair: tuple[socket.socket, socket.socket]) -> SendBuffer:
-    made = SendBuffer(Statistics(), Backlog(0, 0))
+    made = SendBuffer(Statistics(), Backlog(0, 0), Writers())
     made.transport = transport
     made.file = pair[0].fileno()
     return made
@@ -175,7 +177,7 @@ def test_replies_to_gets_in_a_row_count_each(transport: Recorder) -> None:
     client = world.open()
     client.create(b"/a", b"data")
     frames = b"".join(encoded(xid, rq.get_data("/a")) for xid in range(10))
-    buffer = SendBuffer(Statistics(), Backlog(0, 0))
+    buffer = SendBuffer(Statistics(), Backlog(0, 0), Writers())
     buffer.transport = transport
 
     def reply(count_max: int) -> int:
@@ -195,3 +197,56 @@ def test_replies_to_gets_in_a_row_count_each(transport: Recorder) -> None:
     assert buffer.is_full()
     buffer.flush()
     assert buffer.sent == 10
+
+
+def bodies(transport: Recorder) -> list[bytes]:
+    """Return what the replies hold that were written."""
+    frames = FrameBuffer(1 << 20).receive_data(transport.written)
+    return [frame[16:] for frame in frames]
+
+
+def test_a_writer_with_memory_is_lent_until_the_next_flush(transport: Recorder) -> None:
+    writers = Writers()
+    first, second = (SendBuffer(Statistics(), Backlog(0, 0), writers) for _ in range(2))
+    first.transport = second.transport = transport
+    roomy = writers.take()
+    writers.put_back(roomy)
+    first.expect_much()
+    # It is the first one's.
+    second.expect_much()
+    first.reply(1, 1, 0, b"one")
+    first.expect_much()
+    second.reply(2, 1, 0, b"two")
+    first.flush()
+    assert writers.take() is roomy
+    assert len(roomy) == 0
+    first.reply(3, 1, 0, b"three")
+    assert len(roomy) == 0
+    for each in (second, first):
+        each.flush()
+    assert bodies(transport) == [b"one", b"two", b"three"]
+
+
+def test_a_buffer_in_which_something_has_gathered_keeps_its_writer(transport: Recorder) -> None:
+    writers = Writers()
+    buffer = SendBuffer(Statistics(), Backlog(0, 0), writers)
+    buffer.transport = transport
+    writers.put_back(lent := writers.take())
+    buffer.reply(1, 1, 0, b"one")
+    buffer.expect_much()
+    assert writers.take() is lent
+    buffer.flush()
+    assert bodies(transport) == [b"one"]
+
+
+def test_few_writers_are_kept_and_none_that_has_become_large() -> None:
+    writers = Writers()
+    large = BytesWriter()
+    large.write(bytes(1 << 17))
+    writers.put_back(large)
+    assert writers.take() is not large
+    lent = [writers.take() for _ in range(100)]
+    for writer in lent:
+        writers.put_back(writer)
+    kept = [writer for writer in (writers.take() for _ in range(100)) if writer in lent]
+    assert 0 < len(kept) <= 16

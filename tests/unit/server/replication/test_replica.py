@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -290,5 +292,35 @@ def test_a_slice_ends_behind_an_entry_that_changed_much() -> None:
             await asyncio.sleep(0)
             left.append(len(harness.machine.tree.ephemerals))
         assert {1, 2} <= set(left)
+
+    run(scenario)
+
+
+def test_the_log_is_heard_from_any_thread_and_wakes_the_loop_from_another_one_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await harness.client()
+        loop = asyncio.get_running_loop()
+        woken = 0
+        wake = loop.call_soon_threadsafe
+
+        def count(*arguments: Any) -> asyncio.Handle:
+            nonlocal woken
+            woken += 1
+            return wake(*arguments)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", count)
+        client.send(rq.create("/from-the-loop"))
+        await harness.settle()
+        assert (len(client.replies()), woken) == (1, 0)
+        client.send(rq.create("/from-a-thread"))
+        await turn()
+        thread = threading.Thread(target=harness.log.settle)
+        thread.start()
+        thread.join()
+        await turn()
+        assert (len(client.replies()), woken) == (1, 1)
 
     run(scenario)
