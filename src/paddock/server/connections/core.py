@@ -17,7 +17,7 @@ from paddock.server.connections.admission import (
 )
 from paddock.server.connections.authentication import Authentication, ClientCredentials
 from paddock.server.connections.feeds import Feeds
-from paddock.server.connections.send_buffer import Backlog, Writers
+from paddock.server.connections.send_buffer import Backlog
 from paddock.server.connections.turns import Turns, TurnTaker
 from paddock.server.replication.cluster_view import ClusterView
 from paddock.server.replication.lease import Lease
@@ -91,7 +91,6 @@ class Core:
         )
         self.tracker = self.lifecycle.tracker
         self.backlog = Backlog(config.max_reply_bytes_per_connection, config.max_reply_bytes)
-        self.writers = Writers()
         self.admission = Admission(config, replica.statistics)
         self.partial_requests = PartialRequests(config.max_request_bytes)
         self.slow_peers = SlowPeers(self.backlog)

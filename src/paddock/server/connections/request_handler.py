@@ -141,7 +141,7 @@ class RequestHandler(Submitter):
         self.queue = ReplyQueue(
             config.max_requests_per_connection, config.max_request_bytes_per_connection
         )
-        self.buffer = SendBuffer(core.statistics, core.backlog, core.writers)
+        self.buffer = SendBuffer(core.statistics, core.backlog)
         self.buffer.lease = core.lease
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
         self.watcher.identities = self._authentication.start()

@@ -40,38 +40,6 @@ _PIECE_BYTES_MIN: Final = 1 << 12
 _SHARE_BYTES: Final = 1 << 20
 
 
-class Backlog:
-    """Bytes that wait for peers that do not read, of all connections of a server."""
-
-    def __init__(self, bytes_max: int, size_max: int) -> None:
-        # For how many peers each large body waits, by its identity: it counts once for all.
-        self._bodies: dict[int, int] = {}
-        # The limits for one connection and for all of them; 0 is unlimited.
-        self.bytes_max = bytes_max
-        self.size_max = size_max
-        self.size = 0
-
-    def add_body(self, body: bytes) -> None:
-        """Count a large body that waits for one more peer."""
-        peers = self._bodies.get(id(body), 0)
-        self._bodies[id(body)] = peers + 1
-        if not peers:
-            self.size += len(body)
-
-    def remove_body(self, body: bytes) -> None:
-        """Count a large body that waits for one peer less."""
-        peers = self._bodies[id(body)] - 1
-        if peers:
-            self._bodies[id(body)] = peers
-        else:
-            del self._bodies[id(body)]
-            self.size -= len(body)
-
-    def is_over(self) -> bool:
-        """Return whether the limit for all connections is exceeded."""
-        return 0 < self.size_max < self.size
-
-
 class Writers:
     """Writers with memory of their own, for buffers in which much will gather.
 
@@ -94,10 +62,46 @@ class Writers:
             self._idle.append(writer)
 
 
+class Backlog:
+    """Bytes that wait for peers that do not read, of all connections of a server.
+
+    The connections share their writers with it.
+    """
+
+    def __init__(self, bytes_max: int, size_max: int) -> None:
+        # For how many peers each large body waits, by its identity: it counts once for all.
+        self._bodies: dict[int, int] = {}
+        # The limits for one connection and for all of them; 0 is unlimited.
+        self.bytes_max = bytes_max
+        self.size_max = size_max
+        self.size = 0
+        self.writers = Writers()
+
+    def add_body(self, body: bytes) -> None:
+        """Count a large body that waits for one more peer."""
+        peers = self._bodies.get(id(body), 0)
+        self._bodies[id(body)] = peers + 1
+        if not peers:
+            self.size += len(body)
+
+    def remove_body(self, body: bytes) -> None:
+        """Count a large body that waits for one peer less."""
+        peers = self._bodies[id(body)] - 1
+        if peers:
+            self._bodies[id(body)] = peers
+        else:
+            del self._bodies[id(body)]
+            self.size -= len(body)
+
+    def is_over(self) -> bool:
+        """Return whether the limit for all connections is exceeded."""
+        return 0 < self.size_max < self.size
+
+
 class SendBuffer:
     """The bytes on their way to one peer."""
 
-    def __init__(self, statistics: Statistics, backlog: Backlog, writers: Writers) -> None:
+    def __init__(self, statistics: Statistics, backlog: Backlog) -> None:
         self.transport: asyncio.Transport | None = None
         # The socket's descriptor, if bytes written there go out unchanged; otherwise -1.
         self.file = -1
@@ -114,7 +118,6 @@ class SendBuffer:
         self.last_zxid: i64 = 0
         self._statistics = statistics
         self._backlog = backlog
-        self._writers = writers
         self._gathered = BytesWriter()
         # Whether that came from the writers, and goes back with the next flush.
         self._is_roomy = False
@@ -139,7 +142,7 @@ class SendBuffer:
     def expect_much(self) -> None:
         """Gather what comes next in a writer that has memory for much."""
         if not self._is_roomy and not len(self._gathered):
-            self._gathered = self._writers.take()
+            self._gathered = self._backlog.writers.take()
             self._is_roomy = True
 
     def reply(self, xid: i32, zxid: i64, error: i32, body: bytes) -> None:
@@ -292,7 +295,7 @@ class SendBuffer:
         self._packets = 0
         data = self._gathered.getvalue()
         if self._is_roomy or len(data) > _KEPT_BYTES_MAX:
-            self._writers.put_back(self._gathered)
+            self._backlog.writers.put_back(self._gathered)
             self._gathered = BytesWriter()
             self._is_roomy = False
         else:

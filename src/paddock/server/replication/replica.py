@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import _get_running_loop as running_loop
 from collections import deque
 from collections.abc import Callable
-from threading import get_ident
 from typing import Final
 
 from paddock.log.interface import Log, Record
@@ -102,7 +102,6 @@ class Replica:
         # Changes told and reads answered since the slice last looked at the clock.
         self.work = 0
         self._loop = asyncio.get_running_loop()
-        self._loop_thread = get_ident()
         # What slices and syncs are measured by: the loop's own time may stand still within a pass.
         self.clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
         self._notices = Notices(self._loop.time)
@@ -157,7 +156,7 @@ class Replica:
 
     def _call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
         """Call back on the event loop, whichever thread this is."""
-        if get_ident() == self._loop_thread:
+        if running_loop() is self._loop:
             # Without two system calls, by which another thread wakes the loop.
             self._loop.call_soon(callback, *arguments)
         else:

@@ -54,7 +54,7 @@ def transport() -> Recorder:
 
 @pytest.fixture
 def buffer(transport: Recorder, pair: tuple[socket.socket, socket.socket]) -> SendBuffer:
-    made = SendBuffer(Statistics(), Backlog(0, 0), Writers())
+    made = SendBuffer(Statistics(), Backlog(0, 0))
     made.transport = transport
     made.file = pair[0].fileno()
     return made
@@ -177,7 +177,7 @@ def test_replies_to_gets_in_a_row_count_each(transport: Recorder) -> None:
     client = world.open()
     client.create(b"/a", b"data")
     frames = b"".join(encoded(xid, rq.get_data("/a")) for xid in range(10))
-    buffer = SendBuffer(Statistics(), Backlog(0, 0), Writers())
+    buffer = SendBuffer(Statistics(), Backlog(0, 0))
     buffer.transport = transport
 
     def reply(count_max: int) -> int:
@@ -206,8 +206,9 @@ def bodies(transport: Recorder) -> list[bytes]:
 
 
 def test_a_writer_with_memory_is_lent_until_the_next_flush(transport: Recorder) -> None:
-    writers = Writers()
-    first, second = (SendBuffer(Statistics(), Backlog(0, 0), writers) for _ in range(2))
+    backlog = Backlog(0, 0)
+    first, second = (SendBuffer(Statistics(), backlog) for _ in range(2))
+    writers = backlog.writers
     first.transport = second.transport = transport
     roomy = writers.take()
     writers.put_back(roomy)
@@ -228,8 +229,9 @@ def test_a_writer_with_memory_is_lent_until_the_next_flush(transport: Recorder) 
 
 
 def test_a_buffer_in_which_something_has_gathered_keeps_its_writer(transport: Recorder) -> None:
-    writers = Writers()
-    buffer = SendBuffer(Statistics(), Backlog(0, 0), writers)
+    backlog = Backlog(0, 0)
+    writers = backlog.writers
+    buffer = SendBuffer(Statistics(), backlog)
     buffer.transport = transport
     writers.put_back(lent := writers.take())
     buffer.reply(1, 1, 0, b"one")
