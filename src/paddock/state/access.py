@@ -122,6 +122,10 @@ class NodeACL:
         """The ACL, decoded."""
         return tuple(read_whole_acls(Reader(self.wire))) if self.wire else ()
 
+    def is_indexed(self) -> bool:
+        """Return whether `permits` need not read the whole list first."""
+        return self._view is not None
+
     def permits(self, permission: int, identities: Identities) -> bool:
         """Return whether any of the identities has any of the permissions."""
         if self.anyone & permission or identities.is_super:
