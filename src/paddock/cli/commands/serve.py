@@ -348,9 +348,9 @@ def _announce(config: ServerConfig, host: str, port: int, secure: tuple[str, int
 def _tune_interpreter() -> None:
     """Set the interpreter up for one busy event loop and one thread that waits for the disk.
 
-    The log's thread must not wait 5 ms, the default, for the loop each time a sync is over. And a
-    full collection over a million nodes would stop the server for a second: nodes are in no cycles,
-    nor is anything else here that lives long, so the oldest generation is left alone.
+    A Python thread that syncs the log must not wait 5 ms, the default, for the loop each time. And
+    a full collection over a million nodes would stop the server for a second: nodes are in no
+    cycles, nor is anything else here that lives long, so the oldest generation is left alone.
     """
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 1_000_000)

@@ -673,7 +673,7 @@ class RequestHandler(Submitter):
         if self.tally.is_due:
             self._settle()
         buffer = self.buffer
-        # As long as the log has something to do, in a thread of its own, we give way.
+        # As long as the log has something to do, its thread may wait for us.
         buffer.flush(len(self._proposer.in_flight) > 0)
         if buffer.is_overdue and self.connection is not None:
             self.connection.drop()
@@ -724,7 +724,8 @@ class RequestHandler(Submitter):
 
     def _answer_gets(self, xid: i32, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
         """Answer a get, and with it the plain ones behind it; return their end."""
-        # As many as may be served before the next look at the clock.
+        # As many as may be served before the next look at the clock. If the last look has ended the
+        # turn, only this one still belongs to it.
         count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
         identities = self.watcher.identities
         count, after = self.buffer.reply_to_plain_gets(

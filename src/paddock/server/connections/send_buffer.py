@@ -278,8 +278,8 @@ class SendBuffer:
         """Write past the transport what the system takes, and return the rest.
 
         uvloop's transport holds the GIL while it writes, which is nearly all that a busy server
-        does. A thread that waits for the GIL, as the log's does after each sync, then waits for
-        milliseconds.
+        does. A thread that waits for the GIL, as the log's does after each sync if it is Python's,
+        then waits for milliseconds.
         """
         if self.file < 0 or transport.is_closing() or transport.get_write_buffer_size():
             return data
@@ -293,13 +293,15 @@ class SendBuffer:
         self._statistics.packets_sent += self._packets
         self.sent += self._packets
         self._packets = 0
-        data = self._gathered.getvalue()
+        used = self._gathered
+        data = used.getvalue()
         if self._is_roomy or len(data) > _KEPT_BYTES_MAX:
-            self._backlog.writers.put_back(self._gathered)
+            # In this order: without memory for a new one, the old one must not be lent to others.
             self._gathered = BytesWriter()
             self._is_roomy = False
+            self._backlog.writers.put_back(used)
         else:
-            self._gathered.truncate(0)
+            used.truncate(0)
         self._statistics.bytes_sent += len(data)
         return data
 
