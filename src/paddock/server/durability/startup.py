@@ -134,12 +134,15 @@ class Engine:
 
 
 def _new_disk_writer() -> DiskWriter | None:
-    """Return a new disk writer; None in plain Python, and where there is no room for its thread."""
+    """Return a new disk writer; None in plain Python, and where it cannot be started."""
     try:
         from paddock.log.file.disk_writer import DiskWriter
 
         return DiskWriter()
-    except (ImportError, OSError):
+    except ModuleNotFoundError:
+        return None
+    except (ImportError, OSError) as error:
+        logger.warning("the log is written by a thread of Python's, which is slower: %s", error)
         return None
 
 

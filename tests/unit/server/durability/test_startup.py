@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +14,7 @@ from paddock.errors import PaddockError
 from paddock.log.file.file_log import FileLog
 from paddock.log.memory import MemoryLog
 from paddock.server.config.config import ServerConfig
-from paddock.server.durability.startup import Engine
+from paddock.server.durability.startup import Engine, _new_disk_writer
 
 SERVER = Path(paddock.server.__file__).parent
 
@@ -45,3 +48,30 @@ def test_no_other_module_of_the_server_names_a_log_engine() -> None:
         if engine in path.read_text(encoding="utf-8")
     }
     assert named == {"durability/startup.py"}
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        # It is not compiled: nobody expects it.
+        (None, []),
+        (SimpleNamespace(), ["which is slower: cannot import name 'DiskWriter'"]),
+        (SimpleNamespace(DiskWriter=None), ["which is slower: [Errno 24] Too many open files"]),
+    ],
+    ids=["plain", "broken", "no-room"],
+)
+def test_a_disk_writer_that_cannot_be_started_is_told_of(
+    module: SimpleNamespace | None,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    if module is not None and hasattr(module, "DiskWriter"):
+        module.DiskWriter = refuse
+    monkeypatch.setitem(sys.modules, "paddock.log.file.disk_writer", module)
+    assert _new_disk_writer() is None
+    assert len(caplog.messages) == len(said)
+    assert all(part in text for part, text in zip(said, caplog.messages, strict=True))
