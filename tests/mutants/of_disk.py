@@ -31,6 +31,20 @@ MUTATIONS: Final[tuple[Mutation, ...]] = (
         "            return _not_written(error), False\n",
     ),
     mutation(
+        "unknown-apart-is-refused",
+        "So is one that the disk writer could not sync.",
+        "log/file/file_log.py",
+        "        self._tell(self._listener, record, failure, is_doubtful=True)\n",
+        "        self._tell(self._listener, record, failure, is_doubtful=False)\n",
+    ),
+    mutation(
+        "written-apart-over-the-last",
+        "A record comes behind the one that the disk writer wrote before it.",
+        "log/file/file_log.py",
+        "            active.end_append(record.payload)\n            record.late = late\n",
+        "            record.late = late\n",
+    ),
+    mutation(
         "recovered-not-written",
         "What is found after a failed sync is written again before it counts.",
         "log/file/file_log.py",

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 
 NAME = "paddock.log.file.disk_writer"
 SOURCE = Path(__file__).parents[2] / "src/paddock/log/file/disk_writer.c"
+_SHIM_HEADERS = """
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#undef PY_SSIZE_T_CLEAN
+"""
 
 
-def new_disk_writer() -> DiskWriter:
-    """Start a disk writer."""
-    return _disk_writer_class()()
+def new_disk_writer(shim: str = "") -> DiskWriter:
+    """Start a disk writer; with a shim, one that is compiled behind that piece of C.
+
+    A shim stands for the system where that would have to fail.
+    """
+    return _compiled(shim)() if shim else _disk_writer_class()()
 
 
 @functools.cache
@@ -29,18 +40,20 @@ def _disk_writer_class() -> type[DiskWriter]:
     try:
         from paddock.log.file.disk_writer import DiskWriter
     except ImportError:
-        return _compiled()
+        return _compiled("")
     return DiskWriter
 
 
-def _compiled() -> type[DiskWriter]:
+def _compiled(shim: str) -> type[DiskWriter]:
     headers = sysconfig.get_path("include")
     if not Path(headers, "Python.h").exists():
         skip_or_fail("Python's headers are not installed")
     # It is loaded when the folder goes.
     with tempfile.TemporaryDirectory() as folder:
-        built = Path(folder, "disk_writer.so")
+        before, built = Path(folder, "shim.h"), Path(folder, "disk_writer.so")
+        before.write_text(_SHIM_HEADERS + shim if shim else "")
         options = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", f"-I{headers}"]
+        options += ["-include", str(before)]
         try:
             subprocess.run(["gcc", "-O1", *options, "-o", built, SOURCE], check=True)
         except FileNotFoundError:

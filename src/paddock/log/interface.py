@@ -63,8 +63,8 @@ class Record:
     number: int = 0
     # Its revision in a shared log; 0 in any other.
     revision: int = 0
-    # When it was durable, by the monotonic clock; 0 if that is when the listener hears of it.
-    durable_at: float = 0.0
+    # How many seconds after its sync the listener hears of it, as far as the log knows.
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,10 +42,16 @@ typedef struct {
   PyObject *pieces[PIECES_MAX];
   struct iovec rest[PIECES_MAX];  // what is still to be written
   int error;        // errno of what failed; 0 if nothing did
-  double ended_at;  // by the monotonic clock
+  double ended_at;
 } DiskWriter;
 
 // ---- The thread.
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
 
 static int write_and_sync(DiskWriter *self) {
   struct iovec *first = self->rest, *end = first + self->count;
@@ -78,9 +84,7 @@ static void *run(void *argument) {
     if (!self->is_writing) break;
     pthread_mutex_unlock(&self->lock);
     self->error = write_and_sync(self);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    self->ended_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    self->ended_at = seconds();
     pthread_mutex_lock(&self->lock);
     self->is_writing = 0;
     pthread_cond_broadcast(&self->changed);
@@ -225,7 +229,7 @@ static PyObject *take(DiskWriter *self, PyObject *nothing) {
     errno = self->error;
     return PyErr_SetFromErrno(PyExc_OSError);
   }
-  return PyFloat_FromDouble(self->ended_at);
+  return PyFloat_FromDouble(seconds() - self->ended_at);
 }
 
 static PyObject *close_it(DiskWriter *self, PyObject *nothing) {

@@ -13,16 +13,16 @@ class DiskWriter:
         """Return the descriptor that is readable when a write has ended and was not taken."""
 
     def write(self, file: int, offset: int, pieces: list[bytes], /) -> None:
-        """Begin to write pieces, the first at `offset`, and to sync the file; take the last first.
+        """Begin to write pieces, the first at `offset`, and to sync the file.
 
-        Raises RuntimeError if a write is under way, or was not taken.
+        Raises RuntimeError if the write before is under way, or was not taken.
         """
 
     def wait(self) -> None:
         """Block until no write is under way."""
 
     def take(self) -> float | None:
-        """Return when the write ended, by the monotonic clock; None if there is none that did.
+        """Return how many seconds ago the write ended; None if there is none that did.
 
         Raises OSError if it failed; how much was written is not known then.
         """

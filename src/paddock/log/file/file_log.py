@@ -1,12 +1,14 @@
-"""The log on a disk: checksummed, preallocated, append-only segments, written by one thread.
+"""The log on a disk: checksummed, preallocated, append-only segments, not written by the loop.
 
-The thread takes a proposal, writes a record, syncs it and tells the listener, with one system call
+A thread takes a proposal, writes a record, syncs it and tells the listener, with one system call
 for the write and one for the sync. With a `DiskWriter`, which is compiled, a record that there is
 space for does not go to that thread: it is written without the GIL, and the event loop hears of the
-end as of a socket. A record does not hold the name of its proposal: this process
-knows its own. If the disk is full while space is made, nothing of the record is written yet, so the
-proposal is refused, and the next one tries again. After any other failed write or sync the outcome
-is unknown, and nothing is accepted until `recover` has succeeded.
+end as of a socket.
+
+A record does not hold the name of its proposal: this process knows its own. If the disk is full
+while space is made, nothing of the record is written yet, so the proposal is refused, and the next
+one tries again. After any other failed write or sync the outcome is unknown, and nothing is
+accepted until `recover` has succeeded.
 
 What was measured (ext4 on a virtual disk, two cores):
 
@@ -28,10 +30,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import queue
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from paddock.log.file.disk import Disk
@@ -75,12 +77,12 @@ class FileLog:
         growth = Growth(segment_bytes, step_bytes)
         self._folder = SegmentFolder(folder, growth, Disk() if disk is None else disk)
         # Invariant: holds at most one proposal, because `propose` asserts that none is under way.
-        self._proposals: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
+        self._proposals: SimpleQueue[Record | None] = SimpleQueue()
         self._under_way = False
         # The proposal whose outcome is unknown.
         self._doubtful: Record | None = None
         self._listener: Listener | None = None
-        self._writer: threading.Thread | None = None
+        self._writer: Thread | None = None
         self._new_disk_writer = new_disk_writer
         self._disk_writer: DiskWriter | None = None
         # What the disk writer has, and the loop that hears when it is done.
@@ -120,7 +122,7 @@ class FileLog:
         if self._disk_writer is not None:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._disk_writer.fileno(), self._take_written)
-        self._writer = threading.Thread(
+        self._writer = Thread(
             target=self._write_proposals, args=(listener,), name="paddock-log", daemon=True
         )
         self._writer.start()
@@ -180,6 +182,7 @@ class FileLog:
             raise LogError(f"{self._path}: old files cannot be removed: {error}") from error
 
     def leave_loop(self) -> None:
+        """Have the loop hear nothing more; `close` may then be called in another thread."""
         # Of any type, since uvloop's `remove_reader` does not return what asyncio's does.
         loop: Any = self._loop
         self._loop = None
@@ -219,11 +222,11 @@ class FileLog:
         assert self._listener is not None
         failure = ""
         try:
-            written_at = disk_writer.take()
-            if written_at is None:
+            late = disk_writer.take()
+            if late is None:
                 return
             active.end_append(record.payload)
-            record.durable_at = written_at
+            record.late = late
         except OSError as error:
             failure = _not_written(error)
         except MemoryError:

@@ -145,8 +145,7 @@ class Replica:
             self.replay.apply(record)
             return
         # The time is that of the sync: the loop may be late.
-        now = record.durable_at or self.clock()
-        self._call_soon(self._hear_committed, record, now)
+        self._call_soon(self._hear_committed, record, self.clock() - record.late)
 
     def refused(self, number: int, reason: str) -> None:
         self._call_soon(self._hear_refused, number, reason, self.clock())

@@ -23,13 +23,9 @@ from pathlib import Path
 from typing import Final
 
 from paddock.log.file.disk import Disk
-from paddock.log.file.file_log import FileLog
-from paddock.log.interface import Listener, Log, Record, Torn
+from paddock.log.interface import Log, Record
 from paddock.testing.simulation.threads import pause
 
-# A segment so small that there are several, and that a full disk is noticed soon.
-_SEGMENT_BYTES: Final = 16 << 10
-_STEP_BYTES: Final = 2 << 10
 # What arrives whole or not at all.
 _SECTOR_BYTES: Final = 512
 
@@ -63,9 +59,13 @@ def _by_sectors(offset: int, data: bytes) -> Iterator[tuple[int, bytes]]:
 class SimulatedDisk(Disk):
     """What one machine has stored."""
 
-    def __init__(self, seed: str, sync_max: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, seed: str, sync_max: float, now: Callable[[], float], *, has_writer: bool = False
+    ) -> None:
         # How long a sync takes at most.
         self.sync_max = sync_max
+        # Whether the log on it is written by a disk writer.
+        self.has_writer = has_writer
         # Whether there is no space, and whether syncs fail.
         self.is_full = False
         self.is_failing = False
@@ -137,7 +137,15 @@ class SimulatedDisk(Disk):
         self.write(file, b"".join(parts), offset)
 
     def sync(self, file: int) -> None:
-        pause(self._random.uniform(0, self.sync_max))
+        pause(self.sync_seconds())
+        self.sync_now(file)
+
+    def sync_seconds(self) -> float:
+        """Return how long the next sync takes."""
+        return self._random.uniform(0, self.sync_max)
+
+    def sync_now(self, file: int) -> None:
+        """Sync a file, without a wait."""
         _, content = self._open[file]
         if self.is_failing:
             content.arrive(self._perhaps)
@@ -159,7 +167,7 @@ class SimulatedDisk(Disk):
         self._remember_names(path.parent)
 
     def sync_folder(self, folder: Path) -> None:
-        pause(self._random.uniform(0, self.sync_max))
+        pause(self.sync_seconds())
         if self.is_failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._histories[folder] = [dict(self._names.setdefault(folder, {}))]
@@ -199,7 +207,7 @@ class Witness:
         self._purged = 0
         self._ended_at = 0.0
 
-    def opened(self, log: FileLog) -> None:
+    def opened(self, log: Log) -> None:
         """Look at what is there: it may be more than was told, and must not be less."""
         told = self.batches[self._purged :]
         del self.batches[self._purged :]
@@ -218,68 +226,3 @@ class Witness:
 
     def process_ended(self) -> None:
         self._ended_at = self._now()
-
-
-class WitnessedLog:
-    """The log on a disk, with a witness of what it tells."""
-
-    def __init__(self, log: FileLog, witness: Witness) -> None:
-        self._log = log
-        self._witness = witness
-        witness.opened(log)
-        witness.counts["disk: torn tails"] += log.torn is not None
-
-    server: Final = FileLog.server
-    in_flight_max: Final = FileLog.in_flight_max
-    is_shared: Final = FileLog.is_shared
-
-    @property
-    def last_index(self) -> int:
-        return self._log.last_index
-
-    @property
-    def torn(self) -> Torn | None:
-        return self._log.torn
-
-    def start(self, listener: Listener, after: int = 0) -> None:
-        self._witness.counts["disk: starts from a snapshot"] += after > 0
-        self._log.start(_Ear(listener, self._witness), after)
-
-    def propose(self, number: int, payload: bytes) -> None:
-        self._log.propose(number, payload)
-
-    def records(self, after: int) -> Iterator[Record]:
-        return self._log.records(after)
-
-    def recover(self) -> None:
-        self._log.recover()
-
-    def purge(self, below: int) -> None:
-        self._witness.purged(below)
-        self._log.purge(below)
-
-    def leave_loop(self) -> None:
-        self._log.leave_loop()
-
-    def close(self) -> None:
-        self._log.close()
-
-
-class _Ear:
-    def __init__(self, listener: Listener, witness: Witness) -> None:
-        self.refused = listener.refused
-        self.unknown = listener.unknown
-        self._listener = listener
-        self._witness = witness
-
-    def committed(self, record: Record) -> None:
-        self._witness.committed(record)
-        self._listener.committed(record)
-
-
-def open_log(folder: Path, *, disk: Disk | None, new_disk_writer: None = None) -> Log:
-    """Open the log in a folder of a simulated disk, which no disk writer writes to."""
-    assert isinstance(disk, SimulatedDisk)
-    assert new_disk_writer is None
-    log = FileLog(folder, segment_bytes=_SEGMENT_BYTES, step_bytes=_STEP_BYTES, disk=disk)
-    return WitnessedLog(log, disk.witness)

@@ -92,6 +92,9 @@ class ProcessLoop(Scheduled):
         self.threads: list[Thread] = []
         # When the last thing that a thread of an executor has done is known.
         self._executed_at = 0.0
+        # What is called when an event of the process is set, by its number.
+        self._readers: dict[int, Callable[[], object]] = {}
+        self._events = 0
         self._random = random.Random(f"{name} {world.now}")
         self._debug = False
 
@@ -194,6 +197,30 @@ class ProcessLoop(Scheduled):
             # By rounding, it may be early by a nanosecond.
             self._floor = max(self._floor, min(call._when, self.time() + _DELAY_MIN))
         return True
+
+    # Events: descriptors that become readable.
+
+    def new_event(self) -> int:
+        """Return the number of a new event, which stands for a descriptor."""
+        self._events += 1
+        return self._events
+
+    def set_event(self, number: int) -> None:
+        """Have the loop notice that an event is set."""
+        self.call_soon(self._notice, number)
+
+    def _notice(self, number: int) -> None:
+        reader = self._readers.get(number)
+        if reader is not None:
+            reader()
+
+    def add_reader(  # type: ignore[override]
+        self, fd: int, callback: Callable[[], object]
+    ) -> None:
+        self._readers[fd] = callback
+
+    def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
+        return self._readers.pop(fd, None) is not None
 
     # Tasks.
 

@@ -227,7 +227,9 @@ class SingleMachine(Machine):
         folder: Path,
     ) -> None:
         super().__init__(world, network, seed, number, rate=rate)
-        self.disk = SimulatedDisk(self.seed, sync_max, world.time)
+        # Half of them write as a compiled server does.
+        has_writer = random.Random(f"{self.seed} disk writer").random() < 0.5
+        self.disk = SimulatedDisk(self.seed, sync_max, world.time, has_writer=has_writer)
         self._folder = folder / self.name
 
     def make_server(self, process: ProcessLoop, draw: random.Random) -> Server:

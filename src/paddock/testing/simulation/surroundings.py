@@ -10,14 +10,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
 from paddock.log.file import file_log
 from paddock.server.cluster import duty, former_boot
 from paddock.server.durability import startup
-from paddock.testing.simulation.disk import open_log
+from paddock.testing.simulation.disk_log import open_log
 from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
 from paddock.testing.simulation.world_loop import WorldLoop, new_world
 
@@ -59,8 +58,8 @@ def _small_limits() -> Iterator[None]:
     """
     with (
         patch.object(startup, "FileLog", open_log),
-        patch.object(file_log, "threading", SimpleNamespace(Thread=SimulatedThread)),
-        patch.object(file_log, "queue", SimpleNamespace(SimpleQueue=SimulatedQueue)),
+        patch.object(file_log, "Thread", SimulatedThread),
+        patch.object(file_log, "SimpleQueue", SimulatedQueue),
         patch.object(duty, "due", lambda size, batches, last: batches >= _BATCHES_MAX),
         patch.object(former_boot, "_machine_id", lambda: b"simulated"),
     ):

@@ -43,12 +43,12 @@ def is_readable(writer: DiskWriter, timeout_ms: int = 0) -> bool:
 
 
 def test_pieces_are_written_behind_each_other(writer: DiskWriter, file: int) -> None:
-    before = time.monotonic()
+    begun = time.monotonic()
     writer.write(file, 3, [b"one", b"", b"two" * 5000, b"\x00three", b""])
     writer.wait()
-    ended_at = writer.take()
-    assert ended_at is not None
-    assert before <= ended_at <= time.monotonic()
+    late = writer.take()
+    assert late is not None
+    assert 0 <= late <= time.monotonic() - begun
     assert os.pread(file, 20_000, 0) == b"\0\0\0one" + b"two" * 5000 + b"\x00three"
 
 
@@ -171,6 +171,40 @@ def test_what_the_system_takes_in_parts_goes_on_where_it_stopped(
         signal.signal(signal.SIGXFSZ, before)
     assert caught.value.errno == errno.EFBIG
     assert os.pread(file, 20, 0) == b"abcdefghij"
+
+
+def test_what_the_system_takes_in_parts_is_written_to_its_end(file: int) -> None:
+    """Each call takes a few bytes of the first piece that has any."""
+    writer = new_disk_writer(
+        """
+        static ssize_t take_few(int file, const struct iovec *parts, int count, off_t offset) {
+          struct iovec few = parts[0];
+          if (few.iov_len > 7) few.iov_len = 7;
+          return pwritev(file, &few, count > 0, offset);
+        }
+        #define pwritev take_few
+        """
+    )
+    writer.write(file, 2, [b"", b"a" * 20, b"b", b"", b"c" * 7, b"d" * 15])
+    writer.wait()
+    assert writer.take() is not None
+    writer.close()
+    assert os.pread(file, 100, 0) == b"\0\0" + b"a" * 20 + b"b" + b"c" * 7 + b"d" * 15
+
+
+def test_calls_that_signals_interrupt_are_made_again(file: int) -> None:
+    writer = new_disk_writer(
+        """
+        static int is_second(void) { static int calls; return calls++ % 2; }
+        #define pwritev(...) (is_second() ? pwritev(__VA_ARGS__) : (errno = EINTR, -1))
+        #define fdatasync(file) (is_second() ? fdatasync(file) : (errno = EINTR, -1))
+        """
+    )
+    writer.write(file, 0, [b"abc"])
+    writer.wait()
+    assert writer.take() is not None
+    writer.close()
+    assert os.pread(file, 100, 0) == b"abc"
 
 
 def test_closing_waits_for_the_write_under_way(file: int) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from paddock.log.file import file_log
 from paddock.log.interface import Log, LogError, Record
-from paddock.testing.simulation.disk import SimulatedDisk, open_log
+from paddock.testing.simulation.disk import SimulatedDisk
+from paddock.testing.simulation.disk_log import open_log
 from paddock.testing.simulation.network import SimulatedNetwork
 from paddock.testing.simulation.process import ProcessLoop, new_process
 from paddock.testing.simulation.threads import SimulatedQueue, SimulatedThread
@@ -38,12 +38,12 @@ class Heard:
 class Machine:
     """A disk with a log on it, in a world that the test moves on."""
 
-    def __init__(self, folder: Path, seed: str = "test") -> None:
+    def __init__(self, folder: Path, seed: str, *, has_writer: bool) -> None:
         self.world: WorldLoop = new_world()
         self.network = SimulatedNetwork(self.world, "test", 0.1)
         self.folder = folder / seed
         self.folder.mkdir()
-        self.disk = SimulatedDisk(seed, 1.0, self.world.time)
+        self.disk = SimulatedDisk(seed, 1.0, self.world.time, has_writer=has_writer)
         self.process: ProcessLoop
         self.log: Log
         self.heard: Heard
@@ -79,14 +79,16 @@ async def _sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Machine]]:
-    monkeypatch.setattr(file_log, "threading", SimpleNamespace(Thread=SimulatedThread))
-    monkeypatch.setattr(file_log, "queue", SimpleNamespace(SimpleQueue=SimulatedQueue))
+@pytest.fixture(params=[False, True], ids=["thread", "disk-writer"])
+def machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Machine]]:
+    monkeypatch.setattr(file_log, "Thread", SimulatedThread)
+    monkeypatch.setattr(file_log, "SimpleQueue", SimulatedQueue)
     made: list[Machine] = []
 
     def make(seed: str) -> Machine:
-        made.append(Machine(tmp_path, seed))
+        made.append(Machine(tmp_path, seed, has_writer=request.param))
         return made[-1]
 
     yield make
@@ -103,6 +105,39 @@ def test_a_batch_is_committed_when_it_is_synced(machine: Callable[[str], Machine
     one.go_on(10)
     assert heard.records == [Record(1, b"a", b"", 0)]
     assert one.kept() == [b"a"]
+
+
+def test_the_threads_of_a_log_are_those_of_its_process(machine: Callable[[str], Machine]) -> None:
+    """Compiled, too: a real thread would write whenever the machine lets it."""
+    one = machine("test")
+    heard = one.boot()
+    assert len(one.process.threads) == 1
+    one.propose(0, b"a")
+    one.go_on(10)
+    # The first record needs a segment, which the thread makes.
+    assert len(heard.records) == 1
+    one.propose(1, b"b")
+    one.process.pause()
+    one.go_on(10)
+    assert len(heard.records) == 1
+    one.process.resume()
+    one.go_on(10)
+    assert [record.payload for record in heard.records] == [b"a", b"b"]
+
+
+def test_a_log_that_is_closed_has_told_what_was_under_way(
+    machine: Callable[[str], Machine],
+) -> None:
+    one = machine("test")
+    heard = one.boot()
+    one.propose(0, b"a")
+    one.go_on(10)
+    one.propose(1, b"b")
+    with one.process.enter():
+        one.log.close()
+    assert [record.payload for record in heard.records] == [b"a", b"b"]
+    one.go_on(10)
+    assert len(heard.records) == 2
 
 
 def test_a_process_that_is_killed_leaves_what_it_wrote(machine: Callable[[str], Machine]) -> None:
