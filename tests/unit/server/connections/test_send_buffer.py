@@ -11,6 +11,7 @@ import pytest
 from librt.strings import BytesWriter
 
 from paddock.protocol.framing import FrameBuffer
+from paddock.server.connections import send_buffer
 from paddock.server.connections.send_buffer import Backlog, SendBuffer, Writers
 from paddock.server.statistics import Statistics
 from paddock.state.access import NOBODY
@@ -239,6 +240,30 @@ def test_a_buffer_in_which_something_has_gathered_keeps_its_writer(transport: Re
     assert writers.take() is lent
     buffer.flush()
     assert bodies(transport) == [b"one"]
+
+
+@pytest.mark.source
+def test_without_memory_for_another_a_buffer_does_not_share_its_writer(
+    transport: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one client gets would be sent to the next."""
+    backlog = Backlog(0, 0)
+    buffer = SendBuffer(Statistics(), backlog)
+    buffer.transport = transport
+    backlog.writers.put_back(lent := backlog.writers.take())
+    buffer.expect_much()
+    buffer.reply(1, 1, 0, b"one")
+
+    def refuse() -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as without_memory:
+        without_memory.setattr(send_buffer, "BytesWriter", refuse)
+        with pytest.raises(MemoryError):
+            buffer.flush()
+    buffer.reply(2, 1, 0, b"two")
+    assert len(lent) > 0
+    assert backlog.writers.take() is not lent
 
 
 def test_few_writers_are_kept_and_none_that_has_become_large() -> None:
