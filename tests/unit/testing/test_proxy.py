@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -216,6 +217,33 @@ def test_a_cut_that_is_never_reached_is_a_failure() -> None:
 
     with pytest.raises(AssertionError, match="never came to this: cut before request 1"):
         run_virtually(at_every_cut(EmbeddedServer, scenario))
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "missed"),
+    [
+        # As if the first run had taken longer, so that something was asked once more.
+        (["/a", "/a", "/b"], ["/a", "/b"], None),
+        (["/a", "/b", "/once"], ["/a", "/b"], "cut before request 4: exists /once"),
+    ],
+)
+def test_a_request_is_missed_only_if_none_like_it_was_cut(
+    first: list[str], later: list[str], missed: str | None
+) -> None:
+    async def scenario(proxy: FaultProxy, point: CutPoint | None) -> None:
+        client = None
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            client = await connect(proxy.address)
+            for path in first if point is None else later:
+                await client.call(rq.exists(path))
+        if client is not None:
+            await client.leave()
+
+    if missed is None:
+        assert len(run_virtually(at_every_cut(EmbeddedServer, scenario))) == 8
+    else:
+        with pytest.raises(AssertionError, match=f"never came to this: {missed}"):
+            run_virtually(at_every_cut(EmbeddedServer, scenario))
 
 
 def test_one_direction_of_a_blackhole_leaves_the_other_open() -> None:
