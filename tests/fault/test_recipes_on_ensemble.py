@@ -3,6 +3,11 @@
 What runs on an ensemble in every run, and some of it on a cluster, where all sessions are exact and
 nothing is in doubt. What must hold is judged by an
 observer on a connection of its own, by what is in the service and by what the players noted down.
+
+An Apache ensemble may break its own promise when its leader is killed: a follower that was about to
+log a write then has it in its log and not in its state, and when it is started again, it alone has
+that node (ZOOKEEPER-4712, in Debian's 3.8.0). What fails is no fault of a recipe then; so it is
+looked whether all members have the same nodes.
 """
 
 from __future__ import annotations
@@ -40,6 +45,9 @@ pytestmark = pytest.mark.judge
 #: Long enough that no session ends while a slow machine starts a member or elects a leader.
 SESSION_S: Final = 40.0
 DEADLINE_S: Final = 150.0
+#: How often members are looked at that differ, since one of them may be late, and how long between.
+LOOKS_MAX: Final = 5
+LOOK_AGAIN_S: Final = 1.0
 PLAYERS: Final = 3
 #: What is played on a cluster in every run; the rest is in `make test-all`.
 SOON: Final = ("a lock",)
@@ -231,8 +239,12 @@ async def a_master_and_workers(stage: Stage) -> None:
     assert results
     assert all(result == data.upper() for data, result in results.items())
     await stage.observer.sync()
-    for name in ("tasks", "status"):
-        assert await stage.observer.children(f"{path}/{name}") == []
+    left = {
+        f"{name}/{task}": await stage.observer.get(f"{path}/{name}/{task}")
+        for name in ("tasks", "status")
+        for task in await stage.observer.children(f"{path}/{name}")
+    }
+    assert left == {}
 
 
 async def blows(ensemble: Ensemble, stage: Stage) -> None:
@@ -265,6 +277,8 @@ async def _kill(ensemble: Ensemble, stage: Stage, member: Member) -> None:
     indirect=["several"],
 )
 def test_a_recipe_while_members_are_killed(several: Ensemble, name: str) -> None:
+    own_of_members: set[str] = set()
+
     async def main() -> None:
         async with asyncio.timeout(DEADLINE_S), contextlib.AsyncExitStack() as stack:
             observer, *clients = [
@@ -278,12 +292,39 @@ def test_a_recipe_while_members_are_killed(several: Ensemble, name: str) -> None
             path = "/" + name.replace(" ", "-")
             await observer.create(path)
             stage = Stage(path, clients, observer)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(blows(several, stage))
-                tasks.create_task(_played(stage, STORIES[name]))
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(blows(several, stage))
+                    tasks.create_task(_played(stage, STORIES[name]))
+            except* AssertionError:
+                if not is_ours:
+                    own_of_members.update(await not_shared(several, path))
+                if not own_of_members:
+                    raise
 
     asyncio.run(main())
+    if own_of_members:
+        pytest.xfail(f"not all members of the ensemble have {sorted(own_of_members)}")
 
 
 async def _played(stage: Stage, play: Story) -> None:
     await play(stage)
+
+
+async def not_shared(several: Ensemble, path: str) -> set[str]:
+    """Return the nodes below a path that not all running members have, now and later."""
+    differing: set[str] = set()
+    for _ in range(LOOKS_MAX):
+        running = [member for member in several.members if member.running]
+        first, *others = [await _nodes_of(member, path) for member in running]
+        differing = set().union(*(first ^ other for other in others))
+        if not differing:
+            break
+        await asyncio.sleep(LOOK_AGAIN_S)
+    return differing
+
+
+async def _nodes_of(member: Member, path: str) -> set[str]:
+    async with paddock.connect(member.hosts) as client:
+        await client.sync()
+        return {node.path async for node in client.walk(path)}
