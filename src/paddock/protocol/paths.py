@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mypy_extensions import i64
+
 ROOT: Final = b"/"
 # A number, for `NUL in path`: to look for bytes in bytes, CPython first raises and drops a
 # TypeError, which takes a thousand instructions.
@@ -17,6 +19,10 @@ NUL: Final = 0
 
 _SLASH: Final = ord("/")
 _DOT: Final = ord(".")
+# What is printable in ASCII, and of which length on it is faster to decode it.
+_FIRST_PLAIN: Final = ord(" ")
+_LAST_PLAIN: Final = ord("~")
+_SHORT: Final = 64
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
@@ -46,9 +52,16 @@ def is_valid_child(path: bytes, above: bytes, name: bytes) -> bool:
     `above` is all before its last slash, which is empty below the root, and `name` all behind it:
     the caller has them. Only the name has to be looked at then.
     """
-    if name and name[0] != _DOT and above != ROOT and name.isascii():
-        return name.decode().isprintable()
-    return is_valid(path)
+    if not 0 < len(name) <= _SHORT or name[0] == _DOT or above == ROOT:
+        return is_valid(path)
+    # By index: of ten bytes, compiled, in a fourth of the time of `name.decode().isprintable()`.
+    at: i64 = len(name)
+    while at > 0:
+        at -= 1
+        letter: i64 = name[at]
+        if letter < _FIRST_PLAIN or letter > _LAST_PLAIN:
+            return is_valid(path)
+    return True
 
 
 def parent(path: bytes) -> bytes:

@@ -30,10 +30,10 @@ from paddock.errors import (
     UNIMPLEMENTED,
 )
 from paddock.protocol import opcodes
+from paddock.protocol.acl import read_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
 from paddock.protocol.operations import name_of
 from paddock.protocol.requests import (
-    CreateRequest,
     CreateTTLRequest,
     PathRequest,
     ReconfigRequest,
@@ -61,6 +61,7 @@ from paddock.state.entry import (
 )
 from paddock.state.kept_replies import KeptReplies
 from paddock.state.membership import Membership, config_data
+from paddock.state.node import Node
 from paddock.state.operations import NO_TTL, Change, Operations
 from paddock.state.quota import Fault, Notice
 from paddock.state.roster import Roster, RosterChange
@@ -132,7 +133,7 @@ class StateMachine:
         # The stamp of the last entry, below which no later one may be.
         self.time_ms = 0
         self._operations = Operations(self.tree)
-        # Used again by one set after the other: to make both and to drop them is 3 % of a set.
+        # Used again by one write after the other: to make both and to drop them is 3 % of a set.
         self._reader = Reader(b"")
         self._writer = BytesWriter()
         # What the entry that is being applied made of a session.
@@ -202,6 +203,11 @@ class StateMachine:
     def digest(self) -> int:
         return self.tree.digest()
 
+    def replay(self, entries: list[Entry]) -> None:
+        """Carry out entries of which nobody asks what came of them."""
+        for entry in entries:
+            self.apply(entry)
+
     def apply(self, entry: Entry) -> Outcome:
         """Carry out an entry, whatever it is."""
         operation = entry.operation
@@ -268,27 +274,26 @@ class StateMachine:
         if operation == opcodes.CREATE_SESSION:
             return self._create_session(entry)
         self._writing = self._check_session(entry)
+        # Sets and creates not by way of a request: to make one and to drop it is 2 % of a set.
         if operation == opcodes.SET_DATA:
-            # Not by way of a `SetDataRequest`: to make one and to drop it is 2 % of a set.
-            reader, writer = self._reader, self._writer
-            reader.data, reader.position, reader.end = body, 0, len(body)
+            reader = self._reader_of(body)
             changed, data, version = reader.buffer(), reader.buffer(), reader.int32()
             reader.data = b""
-            writer.truncate(0)
-            operations.set_data(changed, data, version).write_stat(writer)
-            return writer.getvalue()
+            return self._told(None, operations.set_data(changed, data, version))
         if operation in (opcodes.CREATE, opcodes.CREATE2, opcodes.CREATE_CONTAINER):
-            wanted = CreateRequest.read(Reader(body, 0, entry.acl_entries_max()))
-            path, node = operations.create(
-                operation, wanted.path, wanted.data, wanted.acls, wanted.flags, NO_TTL
-            )
-            return _created(path, b"" if operation == opcodes.CREATE else node.stat())
+            reader = self._reader_of(body)
+            reader.acl_entries_max = entry.acl_entries_max()
+            wanted, data, acls = reader.string(), reader.buffer(), read_acls(reader)
+            flags = reader.int32()
+            reader.data = b""
+            path, node = operations.create(operation, wanted, data, acls, flags, NO_TTL)
+            return self._told(path, None if operation == opcodes.CREATE else node)
         if operation == opcodes.CREATE_TTL:
             limited = CreateTTLRequest.read(Reader(body, 0, entry.acl_entries_max()))
             path, node = operations.create(
                 operation, limited.path, limited.data, limited.acls, limited.flags, limited.ttl_ms
             )
-            return _created(path, node.stat())
+            return self._told(path, node)
         if operation == opcodes.DELETE:
             gone = VersionRequest.read(Reader(body))
             operations.delete(gone.path, gone.version)
@@ -309,6 +314,22 @@ class StateMachine:
             ReconfigRequest.read(Reader(body))
             raise Refused(RECONFIG_DISABLED)
         raise Refused(UNIMPLEMENTED)
+
+    def _reader_of(self, body: bytes) -> Reader:
+        """Return the reader, at the beginning of an entry's body."""
+        reader = self._reader
+        reader.data, reader.position, reader.end = body, 0, len(body)
+        return reader
+
+    def _told(self, path: bytes | None, node: Node | None) -> bytes:
+        """Return the body of a reply: a path, if there is one, and a stat, if there is a node."""
+        writer = self._writer
+        writer.truncate(0)
+        if path is not None:
+            write_buffer(writer, path)
+        if node is not None:
+            node.write_stat(writer)
+        return writer.getvalue()
 
     def _decide(self, entry: Entry) -> Outcome:
         """Carry out what the server decided on its own, if its condition still holds."""
@@ -497,11 +518,3 @@ def reap_body(path: bytes, czxid: int, mzxid: int) -> bytes:
 def _fault(operation: int, problem: Exception) -> Fault:
     name = entry_name(operation)
     return Fault(f"applying {name} failed and was undone: {problem!r}")
-
-
-def _created(path: bytes, stat: bytes) -> bytes:
-    writer = BytesWriter()
-    write_i32_be(writer, len(path))
-    writer.write(path)
-    writer.write(stat)
-    return writer.getvalue()

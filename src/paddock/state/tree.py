@@ -37,8 +37,8 @@ from paddock.state.node import (
 from paddock.state.planting import Planting
 from paddock.state.table import Table
 
-_INT32_MIN: Final = -(1 << 31)
-_INT32_MAX: Final = (1 << 31) - 1
+_INT32_MIN: Final = -0x80000000
+_INT32_MAX: Final = 0x7FFFFFFF
 
 # From this size on, the digest's part for a node's data is kept: no small request may have large
 # data read again and again.

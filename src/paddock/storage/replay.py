@@ -88,8 +88,7 @@ class Replay:
         reason = ""
         try:
             entries = self.open(record)
-            for entry in entries:
-                self.machine.apply(entry)
+            self.machine.replay(entries)
             self.index = record.index
             self.entries += len(entries)
             self.size_bytes += len(record.payload)

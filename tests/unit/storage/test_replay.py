@@ -50,6 +50,10 @@ class SmallMachine:
     def __getattr__(self, name: str) -> object:
         return getattr(self._machine, name)
 
+    def replay(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.apply(entry)
+
     def apply(self, entry: Entry) -> Outcome:
         if entry.time_ms == self._time_ms:
             raise self._error
