@@ -69,21 +69,23 @@ class SnapshotWriter:
         # The bytes written so far.
         self.size = 0
         self._synced = 0
-        self._buffer = bytearray()
+        # What waits to be written, in parts that are not copied, and its bytes.
+        self._parts: list[bytes] = []
+        self._waiting = 0
         try:
             self._file: int | None = disk.create(self._temporary)
         except OSError as error:
             raise self._refused(error) from error
         beginning = _BEGINNING.pack(_MAGIC, index)
         self._checksum = crc32(beginning)
-        self._buffer += beginning
+        self._add(beginning)
 
     def append(self, chunk: bytes) -> None:
         """Append a chunk."""
         assert len(chunk) <= CHUNK_BYTES_MAX
         self._append_frame(_KIND_CHUNK, chunk)
         self._count += 1
-        if len(self._buffer) >= _BUFFER_BYTES:
+        if self._waiting >= _BUFFER_BYTES:
             try:
                 self._flush()
             except OSError as error:
@@ -113,14 +115,18 @@ class SnapshotWriter:
     def _append_frame(self, kind: int, content: bytes) -> None:
         covered = _KIND_AND_LENGTH.pack(kind, len(content))
         self._checksum = crc32(content, crc32(covered, self._checksum))
-        self._buffer += self._checksum.to_bytes(4, "big") + covered
-        self._buffer += content
+        self._add(self._checksum.to_bytes(4, "big") + covered)
+        self._add(content)
+
+    def _add(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._waiting += len(part)
 
     def _flush(self) -> None:
         assert self._file is not None, "the snapshot is committed or aborted already"
-        self._disk.write(self._file, bytes(self._buffer), self.size)
-        self.size += len(self._buffer)
-        self._buffer.clear()
+        self._disk.write_parts(self._file, self._parts, self.size)
+        self.size += self._waiting
+        self._parts, self._waiting = [], 0
         if self.size - self._synced >= _UNSYNCED_BYTES_MAX:
             self._disk.sync(self._file)
             self._synced = self.size
