@@ -143,7 +143,7 @@ class ServerConfig:
         100_000,
         "snapCount",
         number("a number of entries, 2 or more", "COUNT"),
-        "Log entries between two snapshots; above 100,000 nodes more, in proportion.",
+        "Log entries between two snapshots; above 50,000 nodes more, in proportion.",
         minimum=2,
     )
     # Upstream has 4 GiB, which a start would have to replay, and a disk to hold several times.
@@ -151,7 +151,7 @@ class ServerConfig:
         65_536,
         "snapSizeLimitInKb",
         count("a number of KiB, 0 for any number", "KIB"),
-        "KiB of log between two snapshots, if the tree is not larger; 0 for any number.",
+        "KiB of log between two snapshots, or three quarters of the tree; 0 for any number.",
     )
     # Upstream, too, raises a smaller number to 3.
     purge_retain_count: int = setting(

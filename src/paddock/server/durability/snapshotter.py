@@ -23,8 +23,11 @@ from paddock.storage.snapshots import SnapshotStore, SnapshotWriter
 
 logger: Final = logging.getLogger(__name__)
 
-# From so many nodes on a snapshot is taken less often.
-_LARGE: Final = 100_000
+# From so many nodes on a snapshot is taken less often: two entries for each node, by default.
+_LARGE: Final = 50_000
+# How many bytes the log may have behind it, of those that the tree has: a start replays an entry in
+# twice the time in which it loads a node.
+_LOG_SHARE: Final = 0.75
 # So much is handed to the thread at once: to hand over each step costs a third of the step itself.
 _PIECE_BYTES: Final = 1 << 18
 
@@ -124,9 +127,9 @@ class Snapshotter:
         """Begin a snapshot if it is time for one, and none is under way.
 
         A larger tree waits for more entries, in proportion, so that the cost of snapshots per write
-        does not grow with the tree. (With 200,000 nodes and one every 100,000 entries, snapshots
-        took a quarter of the writes a second.) Bytes count, too: a snapshot is due when the log has
-        as many as the tree, so that snapshots write no more than the log does.
+        does not grow with the tree. (With 200,000 nodes snapshots took a quarter of the writes a
+        second when there was one every 200,000 entries; now there is one every 400,000.) Bytes
+        count, too: a snapshot is due when the log has three quarters as many as the tree.
         """
         if self._task is None and self._is_due():
             self._task = self._loop.create_task(self._take())
@@ -136,9 +139,8 @@ class Snapshotter:
         tree = replica.machine.tree
         entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
         is_long = entries >= self._every * max(1.0, len(tree) / _LARGE)
-        return (
-            is_long or self.wants_one or (0 < self._every_bytes <= size and tree.data_bytes <= size)
-        )
+        is_large = 0 < self._every_bytes <= size and tree.data_bytes * _LOG_SHARE <= size
+        return is_long or is_large or self.wants_one
 
     async def take_now(self) -> int:
         """Take a snapshot of the state as it is now, unless there is one; return its index.
