@@ -14,7 +14,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import paddock
@@ -26,10 +26,12 @@ from bench.guard_stage import (
     Heart,
     Peer,
     StillLoop,
+    encoded,
     request,
 )
 from bench.servers import BenchError
 from paddock.client.client import Client
+from paddock.log.interface import Record
 from paddock.protocol import opcodes
 from paddock.protocol.acl import OPEN
 from paddock.protocol.requests import (
@@ -38,11 +40,17 @@ from paddock.protocol.requests import (
     SetDataRequest,
     WatchedRequest,
 )
+from paddock.state.entry import Batch, Entry
+from paddock.state.machine import StateMachine, session_body
+from paddock.state.snapshot import Snapshot, restore
+from paddock.storage.replay import Replay
 
 # How many requests come in one read, or how many watchers there are.
 CROWD: Final = 100
 # Rounds before the count: the interpreter specialises its code first.
 WARM_UP_ROUNDS: Final = 3
+# The session whose writes are replayed.
+_SESSION: Final = 7
 # CPython's allocator: the size of a pool, the steps of the sizes, and the largest one.
 POOL_BYTES: Final = 16 << 10
 SIZE_STEP: Final = 16
@@ -130,6 +138,58 @@ class Events(Path):
             watcher.check(asked, events=rounds)
 
 
+class Replays(Path):
+    """Records of the log that a start replays; every round has its own."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = iter(records)
+        self._replay = Replay(StateMachine(), 0)
+        self._replay.apply(next(self._records))
+        self._nodes = len(self._replay.machine.tree)
+
+    async def take(self, rounds: int) -> None:
+        apply, records = self._replay.apply, self._records
+        for _ in range(rounds):
+            apply(next(records))
+
+    def check(self, rounds: int) -> None:
+        self._nodes = _grown(self._replay.machine, self._nodes, rounds)
+
+
+class Snapshots(Path):
+    """Snapshots of a state, each of which is loaded if `loads`."""
+
+    def __init__(self, machine: StateMachine, *, loads: bool) -> None:
+        self._machine = machine
+        self._whole = [b"".join(Snapshot(machine).chunks())] if loads else []
+        self._taken: list[bytes] = []
+        self._loaded: list[StateMachine] = []
+
+    async def take(self, rounds: int) -> None:
+        for _ in range(rounds):
+            if self._whole:
+                self._loaded.append(restore(self._whole))
+            else:
+                self._taken.append(b"".join(Snapshot(self._machine).chunks()))
+
+    def check(self, rounds: int) -> None:
+        if not self._whole:
+            self._loaded = [restore([taken]) for taken in self._taken]
+        if len(self._loaded) != rounds:
+            raise BenchError(f"{len(self._loaded)} snapshots of {rounds}")
+        for loaded in self._loaded:
+            _grown(loaded, len(StateMachine().tree), 1)
+        self._taken, self._loaded = [], []
+
+
+def _grown(machine: StateMachine, before: int, rounds: int) -> int:
+    """Return how many nodes there are, if so many rounds have made all that are new."""
+    nodes = len(machine.tree)
+    if nodes != before + rounds * CROWD:
+        raise BenchError(f"{nodes} nodes of {before + rounds * CROWD}")
+    return nodes
+
+
 class ClientGets(Path):
     """Gets by a client, so many in flight."""
 
@@ -210,6 +270,40 @@ async def mix(rounds: int) -> Path:
     return Writes(heart, peer, [b"".join(requests)] * rounds)
 
 
+def _records(rounds: int) -> Iterator[Record]:
+    """Return records that open a session and then, one for each round, create nodes."""
+    opened = Entry(opcodes.CREATE_SESSION, session_body(SESSION_TIMEOUT_MS, b"p"), _SESSION)
+    entries = [opened]
+    for index in range(1, rounds + 2):
+        # The state that its proposer had is not known here.
+        yield Record(index, Batch(entries, -1, 0).encode())
+        paths = [b"/node-%04d-%04d" % (index, number) for number in range(CROWD)]
+        bodies = [encoded(CreateRequest(path, DATA, list(OPEN), 0)) for path in paths]
+        entries = [Entry(opcodes.CREATE, body, _SESSION, 1) for body in bodies]
+
+
+async def replay(rounds: int) -> Path:
+    """A hundred creates in a record of the log, which a start replays."""
+    return Replays([*_records(rounds)])
+
+
+def _state() -> StateMachine:
+    replay = Replay(StateMachine(), 0)
+    for record in _records(1):
+        replay.apply(record)
+    return replay.machine
+
+
+async def snapshot(_: int) -> Path:
+    """A snapshot of a hundred nodes."""
+    return Snapshots(_state(), loads=False)
+
+
+async def load(_: int) -> Path:
+    """A hundred nodes, loaded from a snapshot."""
+    return Snapshots(_state(), loads=True)
+
+
 async def _events(renew: bytes | None, begin: bytes | None) -> Path:
     heart = Heart()
     writer = await heart.peer()
@@ -259,6 +353,9 @@ PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
     "set": set_,
     "create": create,
     "mix": mix,
+    "replay": replay,
+    "snapshot": snapshot,
+    "load": load,
     "watch event": watch_event,
     "persistent event": persistent_event,
     "client get": client_get,
