@@ -139,7 +139,7 @@ class Snapshotter:
         tree = replica.machine.tree
         entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
         is_long = entries >= self._every * max(1.0, len(tree) / _LARGE)
-        is_large = 0 < self._every_bytes <= size and tree.data_bytes * _LOG_SHARE <= size
+        is_large = 0 < self._every_bytes <= size and int(tree.data_bytes) * _LOG_SHARE <= size
         return is_long or is_large or self.wants_one
 
     async def take_now(self) -> int:

@@ -229,7 +229,7 @@ def test_a_large_tree_waits_for_three_quarters_of_its_bytes(tmp_path: Path) -> N
         bench = Bench(tmp_path, every_bytes=50_000)
         bench.fill()
         bench.world.open().create(b"/large", bytes(LARGE))
-        size = math.ceil(bench.world.machine.tree.data_bytes * 0.75)
+        size = math.ceil(int(bench.world.machine.tree.data_bytes) * 0.75)
         assert size > 50_000
         bench.replica.applied_bytes = size - 1
         assert not await bench.begins_one()
