@@ -151,7 +151,7 @@ class ServerConfig:
         65_536,
         "snapSizeLimitInKb",
         count("a number of KiB, 0 for any number", "KIB"),
-        "KiB of log between two snapshots, or three quarters of the tree; 0 for any number.",
+        "KiB of log between two snapshots, or 3/4 of the tree if that is more; 0 for any number.",
     )
     # Upstream, too, raises a smaller number to 3.
     purge_retain_count: int = setting(

@@ -76,7 +76,7 @@ class Snapshotter:
         # Entries between two snapshots of a tree that is not large, and how many snapshots a purge
         # leaves; None never purges.
         self._every = every
-        # Bytes of the log between two snapshots of a tree that has no more; 0 for any number.
+        # Bytes of the log between two snapshots of a tree that is not large; 0 for any number.
         self._every_bytes = every_bytes
         self._retain = retain
         # What a purge leaves beyond that; None for nothing.
@@ -94,11 +94,14 @@ class Snapshotter:
         # applied since the start. What was replayed counts, or a server that is killed often would
         # never take one.
         self.newest_index = restored.index
-        #
-        # The first one comes earlier by a share of the way, `head_start`: servers that share a log
-        # apply the same entries, and would all write to one disk at once.
-        self._entries = -int(every * head_start)
-        self._bytes = -int(every_bytes * head_start)
+        self._entries = 0
+        self._bytes = 0
+        # How many nodes there were at that point, or at the start.
+        self._nodes = len(replica.machine.tree)
+        # How much of the way to the next one there is to go: to the first one less, by
+        # `head_start`, since servers that share a log apply the same entries, and would all write
+        # to one disk at once.
+        self._way = 1.0 - head_start
         self._closing = False
         # The zxid of the newest one; -1 without one.
         self.newest_zxid = restored.zxid
@@ -127,20 +130,20 @@ class Snapshotter:
         """Begin a snapshot if it is time for one, and none is under way.
 
         A larger tree waits for more entries, in proportion, so that the cost of snapshots per write
-        does not grow with the tree. (With 200,000 nodes snapshots took a quarter of the writes a
-        second when there was one every 200,000 entries; now there is one every 400,000.) Bytes
-        count, too: a snapshot is due when the log has three quarters as many as the tree.
+        does not grow with the tree: by default for two entries for each node that there was at the
+        last one. (With 200,000 nodes and one entry for each, snapshots took a sixth of the sets a
+        second.) Bytes of the log count, too, from a number on and if they are three quarters as
+        many as the tree has.
         """
         if self._task is None and self._is_due():
             self._task = self._loop.create_task(self._take())
 
     def _is_due(self) -> bool:
-        replica = self._replica
-        tree = replica.machine.tree
+        replica, way = self._replica, self._way
         entries, size = replica.applied_entries - self._entries, replica.applied_bytes - self._bytes
-        is_long = entries >= self._every * max(1.0, len(tree) / _LARGE)
-        is_large = 0 < self._every_bytes <= size and int(tree.data_bytes) * _LOG_SHARE <= size
-        return is_long or is_large or self.wants_one
+        is_long = entries >= way * self._every * max(1.0, self._nodes / _LARGE)
+        enough = max(self._every_bytes, int(replica.machine.tree.data_bytes) * _LOG_SHARE)
+        return is_long or self.wants_one or (self._every_bytes > 0 and size >= way * enough)
 
     async def take_now(self) -> int:
         """Take a snapshot of the state as it is now, unless there is one; return its index.
@@ -223,6 +226,7 @@ class Snapshotter:
             replica = self._replica
             if not self.wants_one:
                 self._entries, self._bytes = replica.applied_entries, replica.applied_bytes
+                self._nodes, self._way = len(replica.machine.tree), 1.0
             self.wants_one = False
             try:
                 self._writer = self._store.begin(replica.applied)

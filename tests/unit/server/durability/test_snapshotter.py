@@ -147,10 +147,35 @@ def test_a_large_tree_waits_for_more_entries_in_proportion(
         client = bench.world.open()
         while len(bench.world.machine.tree) < 1200:
             client.create(b"/node-%d" % len(bench.world.machine.tree))
+        await bench.snapshotter.take_now()
         bench.replica.applied_entries = after - 1
         assert not await bench.begins_one()
         bench.replica.applied_entries = after
         assert await bench.begins_one()
+        await bench.snapshotter.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_tree_that_grows_waits_for_what_it_was_at_the_last_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a tree that grows with each entry would never get there."""
+    monkeypatch.setattr(snapshotter, "_LARGE", 400)
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        client = bench.world.open()
+        # The tree has 4 nodes, and then 800: twice as many as a small one.
+        for applied, nodes in ((1_000, 800), (3_000, 3_000)):
+            while len(bench.world.machine.tree) < nodes:
+                client.create(b"/node-%d" % len(bench.world.machine.tree))
+            bench.replica.applied_entries = applied - 1
+            assert not await bench.begins_one()
+            bench.replica.applied_entries = applied
+            assert await bench.begins_one()
+            bench.replica.applied += 1
+            await bench.snapshotter.take_now()
         await bench.snapshotter.close()
 
     asyncio.run(scenario())
