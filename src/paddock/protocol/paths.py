@@ -19,7 +19,7 @@ NUL: Final = 0
 
 _SLASH: Final = ord("/")
 _DOT: Final = ord(".")
-# What is printable in ASCII, and of which length on it is faster to decode it.
+# What is printable in ASCII, and up to which length a name is looked at alone.
 _FIRST_PLAIN: Final = ord(" ")
 _LAST_PLAIN: Final = ord("~")
 _SHORT: Final = 64

@@ -244,6 +244,8 @@ class StateMachine:
             operations.undo()
             error = refusal.code
         except DecodeError:
+            # It may hold a large body.
+            self._reader.data = b""
             operations.undo()
             error = MARSHALLING_ERROR
             if operation == opcodes.RECONFIG:
