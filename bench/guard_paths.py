@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import paddock
@@ -24,6 +26,7 @@ from bench.guard_stage import (
     SESSION_TIMEOUT_MS,
     CannedServer,
     Heart,
+    KeptDisk,
     Peer,
     StillLoop,
     encoded,
@@ -33,31 +36,34 @@ from bench.servers import BenchError
 from paddock.client.client import Client
 from paddock.log.interface import Record
 from paddock.protocol import opcodes
-from paddock.protocol.acl import OPEN
+from paddock.protocol.acl import OPEN, Identity
 from paddock.protocol.requests import (
     AddWatchRequest,
     CreateRequest,
     SetDataRequest,
     WatchedRequest,
 )
+from paddock.state.access import Identities
 from paddock.state.entry import Batch, Entry
 from paddock.state.machine import StateMachine, session_body
 from paddock.state.snapshot import Snapshot, restore
 from paddock.storage.replay import Replay
+from paddock.storage.snapshots import SnapshotWriter, read_chunks
 
 # How many requests come in one read, or how many watchers there are.
 CROWD: Final = 100
 # Rounds before the count: the interpreter specialises its code first.
 WARM_UP_ROUNDS: Final = 3
-# The session whose writes are replayed.
+# The session whose writes are replayed, and who it is.
 _SESSION: Final = 7
+_WHO: Final = Identities((Identity("ip", "127.0.0.1"),))
 # CPython's allocator: the size of a pool, the steps of the sizes, and the largest one.
 POOL_BYTES: Final = 16 << 10
 SIZE_STEP: Final = 16
 SMALL_BYTES: Final = 512
 
 
-class Path:
+class HotPath:
     """One hot path, ready to run again and again."""
 
     async def take(self, rounds: int) -> None:
@@ -72,7 +78,7 @@ class Path:
         """Leave nothing behind."""
 
 
-class Reads(Path):
+class Reads(HotPath):
     """Queries, in one read or in several."""
 
     def __init__(self, peer: Peer, reads: list[bytes]) -> None:
@@ -90,7 +96,7 @@ class Reads(Path):
         self._peer.check(rounds * CROWD)
 
 
-class Writes(Path):
+class Writes(HotPath):
     """Writes, in one read; every round has its own requests."""
 
     def __init__(self, heart: Heart, peer: Peer, rounds: list[bytes]) -> None:
@@ -108,7 +114,7 @@ class Writes(Path):
         self._peer.check(rounds * CROWD)
 
 
-class Events(Path):
+class Events(HotPath):
     """One node that changes again and again, and many watchers."""
 
     def __init__(
@@ -138,7 +144,7 @@ class Events(Path):
             watcher.check(asked, events=rounds)
 
 
-class Replays(Path):
+class Replays(HotPath):
     """Records of the log that a start replays; every round has its own."""
 
     def __init__(self, records: list[Record]) -> None:
@@ -156,30 +162,42 @@ class Replays(Path):
         self._nodes = _grown(self._replay.machine, self._nodes, rounds)
 
 
-class Snapshots(Path):
-    """Snapshots of a state, each of which is loaded if `loads`."""
+class Snapshots(HotPath):
+    """Snapshots of a state, as a server writes them; or one that is loaded, as at a start."""
 
     def __init__(self, machine: StateMachine, *, loads: bool) -> None:
         self._machine = machine
-        self._whole = [b"".join(Snapshot(machine).chunks())] if loads else []
-        self._taken: list[bytes] = []
+        self._disk = KeptDisk()
+        self._files: list[bytes] = []
         self._loaded: list[StateMachine] = []
+        self._whole = self._written() if loads else b""
 
     async def take(self, rounds: int) -> None:
         for _ in range(rounds):
             if self._whole:
-                self._loaded.append(restore(self._whole))
+                self._loaded.append(_read(self._whole))
             else:
-                self._taken.append(b"".join(Snapshot(self._machine).chunks()))
+                self._files.append(self._written())
 
     def check(self, rounds: int) -> None:
-        if not self._whole:
-            self._loaded = [restore([taken]) for taken in self._taken]
-        if len(self._loaded) != rounds:
-            raise BenchError(f"{len(self._loaded)} snapshots of {rounds}")
-        for loaded in self._loaded:
-            _grown(loaded, len(StateMachine().tree), 1)
-        self._taken, self._loaded = [], []
+        loaded = self._loaded if self._whole else [*map(_read, self._files)]
+        if len(loaded) != rounds:
+            raise BenchError(f"{len(loaded)} snapshots of {rounds}")
+        for machine in loaded:
+            _grown(machine, len(StateMachine().tree) + 1, 1)
+        self._files, self._loaded = [], []
+
+    def _written(self) -> bytes:
+        """Return the file of a snapshot of the state."""
+        writer = SnapshotWriter(self._disk, Path("snapshot"), 1)
+        for chunk in Snapshot(self._machine).chunks():
+            writer.append(chunk)
+        writer.commit()
+        return self._disk.take()
+
+
+def _read(whole: bytes) -> StateMachine:
+    return restore(read_chunks(io.BytesIO(whole), len(whole), 1))
 
 
 def _grown(machine: StateMachine, before: int, rounds: int) -> int:
@@ -190,7 +208,7 @@ def _grown(machine: StateMachine, before: int, rounds: int) -> int:
     return nodes
 
 
-class ClientGets(Path):
+class ClientGets(HotPath):
     """Gets by a client, so many in flight."""
 
     def __init__(self, client: Client, server: CannedServer, path: str, window: int) -> None:
@@ -216,7 +234,7 @@ class ClientGets(Path):
         await self._client.close()
 
 
-async def _reads(operation: int, window: int) -> Path:
+async def _reads(operation: int, window: int) -> HotPath:
     heart, paths = Heart(), _paths("node", CROWD)
     peer = await heart.peer()
     await heart.ask(peer, [_create(path) for path in (b"/guard", *paths)])
@@ -225,22 +243,22 @@ async def _reads(operation: int, window: int) -> Path:
     return Reads(peer, [b"".join(requests[start : start + window]) for start in starts])
 
 
-async def get(_: int) -> Path:
+async def get(_: int) -> HotPath:
     """Gets of a hundred nodes that come in one read."""
     return await _reads(opcodes.GET_DATA, CROWD)
 
 
-async def get_alone(_: int) -> Path:
+async def get_alone(_: int) -> HotPath:
     """Gets of a hundred nodes, each in a read of its own."""
     return await _reads(opcodes.GET_DATA, 1)
 
 
-async def exists(_: int) -> Path:
+async def exists(_: int) -> HotPath:
     """As `get`."""
     return await _reads(opcodes.EXISTS, CROWD)
 
 
-async def set_(rounds: int) -> Path:
+async def set_(rounds: int) -> HotPath:
     """Sets of a hundred nodes that come in one read, up to the reply; the log is in memory."""
     heart, paths = Heart(), _paths("node", CROWD)
     peer = await heart.peer()
@@ -249,7 +267,7 @@ async def set_(rounds: int) -> Path:
     return Writes(heart, peer, [b"".join(requests)] * rounds)
 
 
-async def create(rounds: int) -> Path:
+async def create(rounds: int) -> HotPath:
     """As `set`, of new nodes of one parent."""
     heart = Heart()
     peer = await heart.peer()
@@ -258,7 +276,7 @@ async def create(rounds: int) -> Path:
     return Writes(heart, peer, reads)
 
 
-async def mix(rounds: int) -> Path:
+async def mix(rounds: int) -> HotPath:
     """Ten sets, each with nine gets behind it, in one read: the gets wait for the sets."""
     heart, paths = Heart(), _paths("node", CROWD)
     peer = await heart.peer()
@@ -271,18 +289,21 @@ async def mix(rounds: int) -> Path:
 
 
 def _records(rounds: int) -> Iterator[Record]:
-    """Return records that open a session and then, one for each round, create nodes."""
+    """Return a record that opens a session and makes a node, and one of creates for each round."""
     opened = Entry(opcodes.CREATE_SESSION, session_body(SESSION_TIMEOUT_MS, b"p"), _SESSION)
-    entries = [opened]
+    entries = [opened, _entry(b"/guard")]
     for index in range(1, rounds + 2):
         # The state that its proposer had is not known here.
         yield Record(index, Batch(entries, -1, 0).encode())
-        paths = [b"/node-%04d-%04d" % (index, number) for number in range(CROWD)]
-        bodies = [encoded(CreateRequest(path, DATA, list(OPEN), 0)) for path in paths]
-        entries = [Entry(opcodes.CREATE, body, _SESSION, 1) for body in bodies]
+        entries = [_entry(path) for path in _paths(f"node-{index:04d}", CROWD)]
 
 
-async def replay(rounds: int) -> Path:
+def _entry(path: bytes) -> Entry:
+    body = encoded(CreateRequest(path, DATA, list(OPEN), 0))
+    return Entry(opcodes.CREATE, body, _SESSION, 1, identities=_WHO)
+
+
+async def replay(rounds: int) -> HotPath:
     """A hundred creates in a record of the log, which a start replays."""
     return Replays([*_records(rounds)])
 
@@ -294,17 +315,17 @@ def _state() -> StateMachine:
     return replay.machine
 
 
-async def snapshot(_: int) -> Path:
+async def snapshot(_: int) -> HotPath:
     """A snapshot of a hundred nodes."""
     return Snapshots(_state(), loads=False)
 
 
-async def load(_: int) -> Path:
+async def load(_: int) -> HotPath:
     """A hundred nodes, loaded from a snapshot."""
     return Snapshots(_state(), loads=True)
 
 
-async def _events(renew: bytes | None, begin: bytes | None) -> Path:
+async def _events(renew: bytes | None, begin: bytes | None) -> HotPath:
     heart = Heart()
     writer = await heart.peer()
     await heart.ask(writer, [_create(b"/guard")])
@@ -315,17 +336,17 @@ async def _events(renew: bytes | None, begin: bytes | None) -> Path:
     return Events(heart, writer, _set(b"/guard"), watchers, renew)
 
 
-async def watch_event(_: int) -> Path:
+async def watch_event(_: int) -> HotPath:
     """A hundred connections that each set a watch by a get, then one set: the event of each."""
     return await _events(request(opcodes.GET_DATA, WatchedRequest(b"/guard", True)), None)
 
 
-async def persistent_event(_: int) -> Path:
+async def persistent_event(_: int) -> HotPath:
     """The same with persistent watches: no request between two events."""
     return await _events(None, request(opcodes.ADD_WATCH, AddWatchRequest(b"/guard", 0)))
 
 
-async def _client_gets(rounds: int, window: int) -> Path:
+async def _client_gets(rounds: int, window: int) -> HotPath:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, StillLoop)
     server = loop.canned = CannedServer(rounds * CROWD)
@@ -335,18 +356,18 @@ async def _client_gets(rounds: int, window: int) -> Path:
     return ClientGets(client, server, "/guard", window)
 
 
-async def client_get(rounds: int) -> Path:
+async def client_get(rounds: int) -> HotPath:
     """A hundred gets in flight by one client."""
     return await _client_gets(rounds, CROWD)
 
 
-async def client_get_alone(rounds: int) -> Path:
+async def client_get_alone(rounds: int) -> HotPath:
     """Gets by a client, one after the other."""
     return await _client_gets(rounds, 1)
 
 
 # Each is created for the total number of rounds.
-PATHS: Final[dict[str, Callable[[int], Awaitable[Path]]]] = {
+PATHS: Final[dict[str, Callable[[int], Awaitable[HotPath]]]] = {
     "get": get,
     "get alone": get_alone,
     "exists": exists,
@@ -382,7 +403,7 @@ def half_full_pools() -> list[object]:
     return kept
 
 
-async def take(make: Callable[[int], Awaitable[Path]], rounds: int) -> int:
+async def take(make: Callable[[int], Awaitable[HotPath]], rounds: int) -> int:
     """Run one path, and return the number of its operations between the two marks."""
     path = await make(WARM_UP_ROUNDS + rounds)
     await path.take(WARM_UP_ROUNDS)

@@ -11,11 +11,13 @@ import asyncio
 import struct
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVarTuple
 
 from librt.strings import BytesWriter
 
 from bench.servers import BenchError
+from paddock.log.file.disk import Disk
 from paddock.log.memory import MemoryLog
 from paddock.protocol import opcodes
 from paddock.protocol.jute import Reader
@@ -117,6 +119,36 @@ class Taken(asyncio.Transport):
             found.append((header.xid, header.error))
             position += 4 + length
         return found
+
+
+class KeptDisk(Disk):
+    """A disk that keeps in memory what is written to it, one file after the other."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def take(self) -> bytes:
+        """Take the last file."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+    def create(self, path: Path) -> int:
+        return 0
+
+    def write_parts(self, file: int, parts: Sequence[bytes], offset: int) -> None:
+        self._parts += parts
+
+    def sync(self, file: int) -> None:
+        """Do nothing: it is memory."""
+
+    def sync_folder(self, folder: Path) -> None:
+        """Do nothing, too."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Do nothing: the file has no name."""
+
+    def close(self, file: int) -> None:
+        """Do nothing: it stays until it is taken."""
 
 
 class Peer:
