@@ -98,6 +98,12 @@ class Bench:
         await asyncio.sleep(0)
         return self.world.machine.tree.images is not None
 
+    async def begins_one_at(self, counter: str, number: int) -> None:
+        """Check that one begins when a counter of the replica comes to this, and not before."""
+        for count, is_due in ((number - 1, False), (number, True)):
+            setattr(self.replica, counter, count)
+            assert await self.begins_one() == is_due
+
     def stored(self) -> list[Path]:
         return sorted(self.folder.iterdir())
 
@@ -148,10 +154,7 @@ def test_a_large_tree_waits_for_more_entries_in_proportion(
         while len(bench.world.machine.tree) < 1200:
             client.create(b"/node-%d" % len(bench.world.machine.tree))
         await bench.snapshotter.take_now()
-        bench.replica.applied_entries = after - 1
-        assert not await bench.begins_one()
-        bench.replica.applied_entries = after
-        assert await bench.begins_one()
+        await bench.begins_one_at("applied_entries", after)
         await bench.snapshotter.close()
 
     asyncio.run(scenario())
@@ -170,10 +173,7 @@ def test_a_tree_that_grows_waits_for_what_it_was_at_the_last_snapshot(
         for applied, nodes in ((1_000, 800), (3_000, 3_000)):
             while len(bench.world.machine.tree) < nodes:
                 client.create(b"/node-%d" % len(bench.world.machine.tree))
-            bench.replica.applied_entries = applied - 1
-            assert not await bench.begins_one()
-            bench.replica.applied_entries = applied
-            assert await bench.begins_one()
+            await bench.begins_one_at("applied_entries", applied)
             bench.replica.applied += 1
             await bench.snapshotter.take_now()
         await bench.snapshotter.close()
@@ -186,10 +186,7 @@ def test_a_log_of_so_many_bytes_gets_a_snapshot_and_then_so_many_more(tmp_path: 
         bench = Bench(tmp_path, every_bytes=50_000)
         bench.fill()
         for applied in (50_000, 100_000):
-            bench.replica.applied_bytes = applied - 1
-            assert not await bench.begins_one()
-            bench.replica.applied_bytes = applied
-            assert await bench.begins_one()
+            await bench.begins_one_at("applied_bytes", applied)
             bench.replica.applied += 1
             await bench.snapshotter.take_now()
         await bench.snapshotter.close()
@@ -256,10 +253,7 @@ def test_a_large_tree_waits_for_three_quarters_of_its_bytes(tmp_path: Path) -> N
         bench.world.open().create(b"/large", bytes(LARGE))
         size = math.ceil(int(bench.world.machine.tree.data_bytes) * 0.75)
         assert size > 50_000
-        bench.replica.applied_bytes = size - 1
-        assert not await bench.begins_one()
-        bench.replica.applied_bytes = size
-        assert await bench.begins_one()
+        await bench.begins_one_at("applied_bytes", size)
         await bench.snapshotter.close()
 
     asyncio.run(scenario())
