@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from paddock.errors import (
@@ -27,6 +29,7 @@ from paddock.protocol.requests import (
     CreateRequest,
     PathRequest,
     ReconfigRequest,
+    SetDataRequest,
     VersionRequest,
 )
 from tests.property.dump import dump
@@ -271,6 +274,31 @@ class TestCreate:
         for path, operation in ((b"/b", opcodes.CREATE2), (b"/c", opcodes.CREATE_CONTAINER)):
             body = client.create(path, operation=operation).body
             assert body == encode(Create2Response(path, world.stat(path)))
+
+
+class TestMalformed:
+    @pytest.mark.parametrize(
+        ("operation", "request_"),
+        [
+            (opcodes.SET_DATA, SetDataRequest(b"/a", bytes(1 << 20), -1)),
+            (opcodes.CREATE, CreateRequest(b"/a", bytes(1 << 20), OPEN, 0)),
+        ],
+        ids=["set", "create"],
+    )
+    def test_its_body_is_not_kept(
+        self,
+        client: Connection,
+        world: World,
+        operation: int,
+        request_: SetDataRequest | CreateRequest,
+    ) -> None:
+        body = encode(request_)[:-1]
+        known = sys.getrefcount(body)
+        assert client.send(operation, body).error == MARSHALLING_ERROR
+        # The machine has the last entry, whatever it was, and the world has all.
+        client.delete(b"/none")
+        world.entries.clear()
+        assert sys.getrefcount(body) == known
 
 
 class TestDelete:
