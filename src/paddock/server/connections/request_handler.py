@@ -30,10 +30,8 @@ from librt.strings import read_i32_be
 from mypy_extensions import i32, i64
 
 from paddock.errors import (
-    AUTH_FAILED,
     MARSHALLING_ERROR,
     OK,
-    SESSION_CLOSED_REQUIRE_SASL,
     SESSION_EXPIRED,
     SESSION_MOVED,
     UNIMPLEMENTED,
@@ -44,7 +42,8 @@ from paddock.protocol.records import PING_XID
 from paddock.server.connections.admission import AdmittedConnection
 from paddock.server.connections.authentication import Answer
 from paddock.server.connections.core import Core
-from paddock.server.connections.reply_queue import FINAL, QUERIES, READY, ReplyQueue, Waiting
+from paddock.server.connections.replies import HEADER_BYTES, LENGTH_BYTES, LONG_BYTES, Replies
+from paddock.server.connections.reply_queue import FINAL, READY, ReplyQueue, Waiting
 from paddock.server.connections.send_buffer import ConnectionWatcher, SendBuffer
 from paddock.server.replication.proposals import Submitter
 from paddock.server.sessions.policy import SessionPolicy
@@ -53,15 +52,11 @@ from paddock.server.statistics import SAMPLE_EVERY, Tally
 from paddock.state.access import Identities
 from paddock.state.entry import Entry, Refused
 from paddock.state.machine import Outcome
-from paddock.state.queries import LARGE_BYTES
 from paddock.state.watch_setting import WatchSetting
 from paddock.storage import events
 
 logger: Final = logging.getLogger(__name__)
 
-# The length of a frame, before it; the xid and the operation, before the request itself.
-_LENGTH_BYTES: Final = 4
-_HEADER_BYTES: Final = 8
 # How many requests are served between two looks at the clock.
 _REQUESTS_A_LOOK: Final = 16
 # So many gets in a row take as long as most requests.
@@ -69,26 +64,12 @@ _PLAIN_GETS_A_REQUEST: Final = 4
 _WATCHES_A_LOOK: Final = 100
 # The end of a turn that has none.
 _NO_END: Final = 1e300
-# How many queries may wait for writes of their client, to be answered within a batch.
-_WAITING_MAX: Final = 500
-# A longer request is heavy, whatever it asks for: parsing its path takes long.
-_LONG_BYTES: Final = 1 << 15
-# A node with more children is not listed within a batch.
-_CHILDREN_MAX: Final = 1_000
 
 NEW: Final = 0
 ATTACHING: Final = 1
 OPEN: Final = 2
 CLOSING: Final = 3
 CLOSED: Final = 4
-
-# Why the connection closes behind a reply with this code.
-_FINAL_REASONS: Final = {
-    OK: events.CLOSED,
-    AUTH_FAILED: events.AUTHENTICATION,
-    SESSION_CLOSED_REQUIRE_SASL: events.AUTHENTICATION,
-    UNIMPLEMENTED: events.PROTOCOL_ERROR,
-}
 
 
 class RequestHandler(Submitter):
@@ -146,6 +127,7 @@ class RequestHandler(Submitter):
         self.watcher = ConnectionWatcher(core.replica, self.buffer)
         self.watcher.identities = self._authentication.start()
         self.watcher.submitter = self
+        self._replies = Replies(core, self.queue, self.buffer, self.watcher)
 
     def about(self) -> dict[str, object]:
         """Return the fields of a log record about this connection."""
@@ -187,17 +169,16 @@ class RequestHandler(Submitter):
         if self.queue.length:
             return
         if self._setting is not None:
-            self._reply(self._setting_xid, SESSION_EXPIRED)
+            self._replies.send(self._setting_xid, SESSION_EXPIRED)
         for frame in self._held:
-            if len(frame) >= _LENGTH_BYTES + _HEADER_BYTES:
-                self._reply(read_i32_be(frame, _LENGTH_BYTES), SESSION_EXPIRED)
+            if len(frame) >= LENGTH_BYTES + HEADER_BYTES:
+                self._replies.send(read_i32_be(frame, LENGTH_BYTES), SESSION_EXPIRED)
 
     def close(self) -> None:
         """Serve nothing more; what was answered can still be sent."""
         self.stage = CLOSED
         self._serves = False
-        self._proposer.waiting_bytes -= self.queue.waiting_bytes
-        self.queue.clear()
+        self._replies.clear()
         self._held.clear()
         self._authentication.close()
         if self._setting is not None:
@@ -224,10 +205,10 @@ class RequestHandler(Submitter):
         """
         liveness, tally = self.liveness, self.tally
         tally.received += count
-        last_length: int = read_i32_be(frames, last - _LENGTH_BYTES)
+        last_length: int = read_i32_be(frames, last - LENGTH_BYTES)
         if liveness is not None:
             liveness.heard = self._tracker.now()
-            if last_length >= _HEADER_BYTES:
+            if last_length >= HEADER_BYTES:
                 tally.receive(
                     read_i32_be(frames, last), read_i32_be(frames, last + 4), liveness.heard
                 )
@@ -240,12 +221,12 @@ class RequestHandler(Submitter):
         end = last + last_length
         while position < end:
             length: int = read_i32_be(frames, position)
-            start = position + _LENGTH_BYTES
+            start = position + LENGTH_BYTES
             position = start + length
             if self._serves:
                 position = self._request(frames, start, position, end)
             elif self.stage != CLOSED:
-                self._held.append(frames[start - _LENGTH_BYTES : position])
+                self._held.append(frames[start - LENGTH_BYTES : position])
                 if self._policy is not None and self.stage == OPEN:
                     self._ask_for_turn()
         if not self._serves or (
@@ -320,7 +301,7 @@ class RequestHandler(Submitter):
                 served += 1
                 frame = held[served - 1]
                 if self._policy is None:
-                    self._request(frame, _LENGTH_BYTES, len(frame), len(frame))
+                    self._request(frame, LENGTH_BYTES, len(frame), len(frame))
                 else:
                     self._request_under(self._policy, frame)
             if self.stage == OPEN:
@@ -397,7 +378,7 @@ class RequestHandler(Submitter):
         Returns the end of what it has taken: gets, and queries that have to wait, take others with
         them, up to `last_end`.
         """
-        body = start + _HEADER_BYTES
+        body = start + HEADER_BYTES
         if body > end:
             logger.warning(
                 "%s: frame without a header; closing it", self.address, extra=self.about()
@@ -419,16 +400,14 @@ class RequestHandler(Submitter):
         if is_common or (
             operation not in (opcodes.SET_DATA, opcodes.CREATE) and operation in self._core.reads
         ):
-            is_heavy = end - start > _LONG_BYTES or (
-                not is_common and operation in operations.HEAVY
-            )
+            is_heavy = end - start > LONG_BYTES or (not is_common and operation in operations.HEAVY)
             if self.queue.length:
-                if is_heavy or self._must_wait(operation, data, body, end):
-                    self._put_back(data[start - _LENGTH_BYTES : end])
+                if is_heavy or self._replies.must_wait(operation, data, body, end):
+                    self._put_back(data[start - LENGTH_BYTES : end])
                 else:
-                    return self._enqueue_queries(data, start - _LENGTH_BYTES, end, last_end)
+                    return self._replies.enqueue_queries(data, start - LENGTH_BYTES, end, last_end)
             elif is_heavy and not self._has_turn:
-                self._put_back(data[start - _LENGTH_BYTES : end])
+                self._put_back(data[start - LENGTH_BYTES : end])
                 self._ask_for_turn()
             elif not is_common and operation in (opcodes.SET_WATCHES, opcodes.SET_WATCHES2):
                 self._begin_set_watches(operation, xid, data[body:end])
@@ -437,7 +416,7 @@ class RequestHandler(Submitter):
                 if operation == opcodes.GET_DATA and not data[end - 1]:
                     end = self._answer_gets(xid, data, start, end, last_end)
                 else:
-                    self._answer(operation, xid, data, body, end, self.watcher.identities)
+                    self._replies.answer(operation, xid, data, body, end, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
                     self._end_turn()
         elif operation == opcodes.SET_DATA:
@@ -450,7 +429,7 @@ class RequestHandler(Submitter):
             self._core.operations.add(operation)
             self._propose(proposed, xid, data[body:end])
         elif operation == opcodes.CHANGES:
-            self._pull(xid, data[start - _LENGTH_BYTES : end])
+            self._pull(xid, data[start - LENGTH_BYTES : end])
         else:
             self._request_other(operation, xid, data[body:end])
         return end
@@ -472,32 +451,12 @@ class RequestHandler(Submitter):
             self,
         )
 
-    def _enqueue_queries(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
-        """Have a query wait, and with it the gets and exists behind it; return their end.
-
-        They share one entry of the queue. With an entry each, one that waits took three times as
-        long as one that is answered at once; now it takes twice as long.
-        """
-        room: i64 = _WAITING_MAX - self.queue.waiting_count
-        count: i64 = 1
-        while count < room and end < last_end:
-            length: int = read_i32_be(data, end)
-            if not _HEADER_BYTES <= length <= _LONG_BYTES:
-                break
-            operation = read_i32_be(data, end + _LENGTH_BYTES + 4)
-            if operation not in (opcodes.GET_DATA, opcodes.EXISTS):
-                break
-            end += _LENGTH_BYTES + length
-            count += 1
-        self._enqueue(Waiting(QUERIES, data[start:end], count, self.watcher.identities))
-        return end
-
     def _request_other(self, operation: i32, xid: i32, body: bytes) -> None:
         """Serve a request that neither reads nor writes nodes, or refuse an unknown one."""
         if operation in operations.BY_NUMBER:
             self._core.operations.add(operation)
         if operation == opcodes.PING:
-            self._reply(PING_XID, OK)
+            self._replies.send(PING_XID, OK)
         elif operation in (opcodes.AUTH, opcodes.SASL):
             try:
                 self._authenticate(operation, xid, Reader(body))
@@ -521,53 +480,34 @@ class RequestHandler(Submitter):
             return
         self._core.operations.add(opcodes.CHANGES)
         try:
-            body = frame[_LENGTH_BYTES + _HEADER_BYTES :]
+            body = frame[LENGTH_BYTES + HEADER_BYTES :]
             error, answer = self._core.feeds.pull(body, self.watcher)
         except DecodeError:
             error, answer = MARSHALLING_ERROR, b""
-        if len(answer) < LARGE_BYTES:
-            self.buffer.reply(xid, self._machine.zxid, error, answer)
-        else:
-            self.buffer.reply_large(xid, self._machine.zxid, b"", answer, b"")
+        self._replies.send_answer(xid, error, answer)
         self._end_turn()
 
     def _request_under(self, policy: SessionPolicy, frame: bytes) -> None:
-        has_header = len(frame) >= _LENGTH_BYTES + _HEADER_BYTES
-        rejection = policy.check(read_i32_be(frame, _LENGTH_BYTES + 4)) if has_header else None
+        has_header = len(frame) >= LENGTH_BYTES + HEADER_BYTES
+        rejection = policy.check(read_i32_be(frame, LENGTH_BYTES + 4)) if has_header else None
         if rejection is not None:
             self._until_look -= 1
             if self._until_look <= 0:
                 self._look_at_clock()
             code, is_final = rejection
-            kind, xid = FINAL if is_final else READY, read_i32_be(frame, _LENGTH_BYTES)
+            kind, xid = FINAL if is_final else READY, read_i32_be(frame, LENGTH_BYTES)
             self._reply_in_order(kind, xid, b"", code, self._machine.zxid)
             return
-        self._request(frame, _LENGTH_BYTES, len(frame), len(frame))
-
-    def _must_wait(self, operation: int, data: bytes, start: i64, end: i64) -> bool:
-        """Return whether a query behind a write has to wait until no write is in flight."""
-        if self.queue.waiting_count >= _WAITING_MAX:
-            return True
-        if operation in (opcodes.GET_CHILDREN, opcodes.GET_CHILDREN2):
-            tree = self._machine.tree
-            try:
-                node = tree.nodes.get(Reader(data[start:end]).string())
-            except DecodeError:
-                return False
-            # Without room to keep it, a list would be made anew each time.
-            return not tree.answers.has_room() or (
-                node is not None and node.child_count() > _CHILDREN_MAX
-            )
-        return False
+        self._request(frame, LENGTH_BYTES, len(frame), len(frame))
 
     def _begin_set_watches(self, operation: int, xid: int, body: bytes) -> None:
         self._core.operations.add(operation)
         try:
             self._setting = self._queries.watch_setting(operation, body, self.watcher)
         except Refused as refusal:
-            self._reply(xid, refusal.code)
+            self._replies.send(xid, refusal.code)
         except DecodeError:
-            self._reply(xid, MARSHALLING_ERROR)
+            self._replies.send(xid, MARSHALLING_ERROR)
         else:
             self._setting_xid = xid
             self._set_watches()
@@ -583,7 +523,7 @@ class RequestHandler(Submitter):
                 self._replica.mark_dirty(self)
                 return False
         self._setting = None
-        self._reply(self._setting_xid, OK)
+        self._replies.send(self._setting_xid, OK)
         return True
 
     def _authenticate(self, operation: int, xid: int, request: Reader) -> None:
@@ -660,7 +600,7 @@ class RequestHandler(Submitter):
         if self.stage == CLOSED:
             return
         self.queue.leave_write(len(entry.body))
-        self._reply(entry.xid, code)
+        self._replies.send(entry.xid, code)
         self._answer_queue()
         self._replica.mark_dirty(self)
 
@@ -688,36 +628,17 @@ class RequestHandler(Submitter):
         if self.connection is not None:
             self.connection.close(reason)
 
-    def _reply(self, xid: int, code: int) -> None:
-        """Send a reply without a body."""
-        self.buffer.reply(xid, self._machine.zxid, code, b"")
-
     def _reply_in_order(self, kind: int, xid: int, body: bytes, error: int, zxid: int) -> None:
         """Send a reply that is ready, behind everything that came before it."""
-        self._enqueue(Waiting(kind, body, 1, self.watcher.identities, xid, error, zxid))
+        self._replies.enqueue(Waiting(kind, body, 1, self.watcher.identities, xid, error, zxid))
         self._answer_queue()
-
-    def _enqueue(self, waiting: Waiting) -> None:
-        self.queue.put(waiting)
-        self._proposer.waiting_bytes += len(waiting.body)
 
     def _answer_queue(self) -> None:
         """Answer what is first in the queue, up to the next write."""
-        queue = self.queue
-        while queue.can_answer() and not self.buffer.is_overdue:
-            first = queue.take()
-            self._proposer.waiting_bytes -= len(first.body)
-            self._replica.work += first.count
-            if first.kind == QUERIES:
-                self._answer_queries(first)
-            else:
-                # A client never sees a zxid go back: what came before may have had a higher one.
-                zxid = first.zxid if first.zxid <= 0 else self._machine.zxid
-                self.buffer.reply(first.xid, zxid, first.error, first.body)
-                if first.kind == FINAL:
-                    self._close(_FINAL_REASONS.get(first.error, events.FAULT))
+        if reason := self._replies.answer_waiting():
+            self._close(reason)
         if self.is_paused:
-            if self._held and not queue.length:
+            if self._held and not self.queue.length:
                 # Not now, in the middle of a batch.
                 self._ask_for_turn()
             self.regulate()
@@ -729,45 +650,10 @@ class RequestHandler(Submitter):
         count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
         identities = self.watcher.identities
         count, after = self.buffer.reply_to_plain_gets(
-            self._queries, data, start - _LENGTH_BYTES, last_end, count_max, identities
+            self._queries, data, start - LENGTH_BYTES, last_end, count_max, identities
         )
         if count:
             self._until_look -= count // _PLAIN_GETS_A_REQUEST
             return after
-        self._answer(opcodes.GET_DATA, xid, data, start + _HEADER_BYTES, end, identities)
+        self._replies.answer(opcodes.GET_DATA, xid, data, start + HEADER_BYTES, end, identities)
         return end
-
-    def _answer_queries(self, waiting: Waiting) -> None:
-        frames, identities = waiting.body, waiting.identities
-        position: i64 = 0
-        while position < len(frames) and not self.buffer.is_overdue:
-            start = position + _LENGTH_BYTES
-            operation = read_i32_be(frames, start + 4)
-            count: i64 = 0
-            if operation == opcodes.GET_DATA:
-                count, position = self.buffer.reply_to_plain_gets(
-                    self._queries, frames, position, len(frames), _WAITING_MAX, identities
-                )
-            if not count:
-                length: int = read_i32_be(frames, position)
-                position = start + length
-                xid = read_i32_be(frames, start)
-                self._answer(operation, xid, frames, start + _HEADER_BYTES, position, identities)
-            if self.buffer.is_full():
-                self.buffer.flush()
-
-    def _answer(
-        self, operation: int, xid: i32, data: bytes, start: i64, end: i64, identities: Identities
-    ) -> None:
-        queries, watcher = self._queries, self.watcher
-        error, answer = queries.answer(operation, data, start, end, watcher, identities)
-        large = queries.large
-        if large is None:
-            if len(answer) < LARGE_BYTES:
-                self.buffer.reply(xid, self._machine.zxid, error, answer)
-            else:
-                self.buffer.reply_large(xid, self._machine.zxid, b"", answer, b"")
-        else:
-            queries.large = None
-            head, tail = answer[: queries.large_at], answer[queries.large_at :]
-            self.buffer.reply_large(xid, self._machine.zxid, head, large, tail)
