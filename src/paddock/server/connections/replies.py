@@ -76,7 +76,10 @@ class Replies:
         queries = self._queries
         error, answer = queries.answer(operation, data, start, end, self._watcher, identities)
         large = queries.large
-        if large is None:
+        if large is None and len(answer) < LARGE_BYTES:
+            # As most are; a call more is a fiftieth of an exists.
+            self._buffer.reply(xid, self._machine.zxid, error, answer)
+        elif large is None:
             self.send_answer(xid, error, answer)
         else:
             queries.large = None
