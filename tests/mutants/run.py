@@ -24,13 +24,19 @@ _SECONDS_MAX: Final = 6 * 3600
 _MEMORY_BYTES_MAX: Final = 2 << 30
 
 _CAMPAIGN: Final = f"""
-import resource, sys
+import resource, sys, threading
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY_BYTES_MAX}, {_MEMORY_BYTES_MAX}))
 import paddock
 assert Path(paddock.__file__).is_relative_to(sys.argv[1]), paddock.__file__
 from paddock.testing.simulation.campaign import main
-sys.exit(main(sys.argv[2:]))
+# The stack of the main thread grows as it is used: without memory, that is the end of the process,
+# and no MemoryError.
+threading.stack_size(64 << 20)
+campaign = threading.Thread(target=main, args=(sys.argv[2:],))
+campaign.start()
+threading.stack_size(0)
+campaign.join()
 """
 
 
