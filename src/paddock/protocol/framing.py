@@ -6,10 +6,17 @@ which a frame arrives, it takes no more than its own size.
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from paddock.errors import RemoteProtocolError
+
+# The length before each frame.
+LENGTH_BYTES: Final = 4
+# The xid and the operation, before the request itself.
+REQUEST_HEADER_BYTES: Final = 8
 
 
 class FrameSizeError(RemoteProtocolError):

@@ -1,8 +1,8 @@
 """One client's connection: the asyncio protocol, and the end of it.
 
 A connection is made of parts. It passes what it reads to a `Handshake`, and to its
-`RequestHandler` from then on, which has a `ReplyQueue`, a `SendBuffer` and a
-`ConnectionWatcher`. A whole read is handled at once and answered with one write.
+`RequestHandler` from then on, which has an `Authentication`, `Replies`, a `ReplyQueue`, a
+`SendBuffer` and a `ConnectionWatcher`. A whole read is handled at once and answered with one write.
 """
 
 from __future__ import annotations

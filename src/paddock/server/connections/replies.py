@@ -1,9 +1,11 @@
-"""The replies to one client, in the order of its requests.
+"""The answers to one client's queries, and replies that are ready, in the order of its requests.
 
-A query that no write of the client is ahead of is answered from memory (`answer`). All others wait
-in the reply queue, and `answer_waiting` answers them as far as the writes before them are answered.
-What takes too long to be answered between two writes of a batch does not enter the queue
-(`must_wait`).
+`answer` and `answer_gets` answer from memory and at once, so they are for queries that nothing is
+ahead of. Behind writes in flight, queries and replies wait in the reply queue, and `answer_waiting`
+sends them when the writes before them are answered. Not everything may wait there: what takes long
+would be answered in the middle of a batch (`must_wait`, and heavy requests).
+
+`send` and `send_answer` send at once in any case. Replies to writes are the request handler's.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from mypy_extensions import i32, i64
 
 from paddock.errors import AUTH_FAILED, OK, SESSION_CLOSED_REQUIRE_SASL, UNIMPLEMENTED
 from paddock.protocol import opcodes
+from paddock.protocol.framing import LENGTH_BYTES, REQUEST_HEADER_BYTES
 from paddock.protocol.jute import DecodeError, Reader
 from paddock.server.connections.core import Core
 from paddock.server.connections.reply_queue import FINAL, QUERIES, ReplyQueue, Waiting
@@ -23,11 +26,8 @@ from paddock.state.access import Identities
 from paddock.state.queries import LARGE_BYTES
 from paddock.storage import events
 
-# The length of a frame, before it; the xid and the operation, before the request itself.
-LENGTH_BYTES: Final = 4
-HEADER_BYTES: Final = 8
 # A longer request is heavy, whatever it asks for: parsing its path takes long.
-LONG_BYTES: Final = 1 << 15
+HEAVY_BYTES: Final = 1 << 15
 # How many queries may wait for writes of their client, to be answered within a batch.
 _WAITING_MAX: Final = 500
 # A node with more children is not listed within a batch.
@@ -43,7 +43,7 @@ _FINAL_REASONS: Final = {
 
 
 class Replies:
-    """The part of a connection that answers: at once, or when the writes before are answered."""
+    """The part of a connection that answers queries: at once, or right after the writes before."""
 
     def __init__(
         self, core: Core, queue: ReplyQueue, buffer: SendBuffer, watcher: ConnectionWatcher
@@ -63,7 +63,7 @@ class Replies:
         self._buffer.reply(xid, self._machine.zxid, code, b"")
 
     def send_answer(self, xid: i32, error: i32, answer: bytes) -> None:
-        """Send a reply with a body of any size."""
+        """Send a reply with a body; a large one is never that of an error."""
         if len(answer) < LARGE_BYTES:
             self._buffer.reply(xid, self._machine.zxid, error, answer)
         else:
@@ -76,15 +76,37 @@ class Replies:
         queries = self._queries
         error, answer = queries.answer(operation, data, start, end, self._watcher, identities)
         large = queries.large
-        if large is None and len(answer) < LARGE_BYTES:
-            # As most are; a call more is a fiftieth of an exists.
-            self._buffer.reply(xid, self._machine.zxid, error, answer)
-        elif large is None:
-            self.send_answer(xid, error, answer)
-        else:
+        if large is not None:
             queries.large = None
             head, tail = answer[: queries.large_at], answer[queries.large_at :]
             self._buffer.reply_large(xid, self._machine.zxid, head, large, tail)
+        elif len(answer) < LARGE_BYTES:
+            # Not by `send_answer`: the call would be 2 % of an exists.
+            self._buffer.reply(xid, self._machine.zxid, error, answer)
+        else:
+            self.send_answer(xid, error, answer)
+
+    def answer_gets(
+        self, data: bytes, start: i64, last_end: i64, count_max: i64, identities: Identities
+    ) -> tuple[i64, i64]:
+        """Answer the get whose frame begins at `start`, and with it the plain ones behind it.
+
+        Returns how many plain ones there were, which is 0 if this one is not, and the end of all.
+        """
+        count, end = self._buffer.reply_to_plain_gets(
+            self._queries, data, start, last_end, count_max, identities
+        )
+        if not count:
+            end = self._answer_frame(data, start, identities)
+        return count, end
+
+    def _answer_frame(self, data: bytes, start: i64, identities: Identities) -> i64:
+        """Answer the query whose frame begins at `start`; return where it ends."""
+        length: int = read_i32_be(data, start)
+        start += LENGTH_BYTES
+        xid, operation = read_i32_be(data, start), read_i32_be(data, start + 4)
+        self.answer(operation, xid, data, start + REQUEST_HEADER_BYTES, start + length, identities)
+        return start + length
 
     # Behind writes.
 
@@ -105,7 +127,7 @@ class Replies:
         return False
 
     def enqueue_queries(self, data: bytes, start: i64, end: i64, last_end: i64) -> i64:
-        """Have a query wait, and with it the gets and exists behind it; return their end.
+        """Enqueue a query, and with it the gets and exists right behind it; return their end.
 
         They share one entry of the queue. With an entry each, one that waits took three times as
         long as one that is answered at once; now it takes twice as long.
@@ -114,7 +136,7 @@ class Replies:
         count: i64 = 1
         while count < room and end < last_end:
             length: int = read_i32_be(data, end)
-            if not HEADER_BYTES <= length <= LONG_BYTES:
+            if not REQUEST_HEADER_BYTES <= length <= HEAVY_BYTES:
                 break
             operation = read_i32_be(data, end + LENGTH_BYTES + 4)
             if operation not in (opcodes.GET_DATA, opcodes.EXISTS):
@@ -125,6 +147,10 @@ class Replies:
         return end
 
     def enqueue(self, waiting: Waiting) -> None:
+        """Put something into the queue.
+
+        Invariant: `Proposer.waiting_bytes` is the sum of the queues' `waiting_bytes`.
+        """
         self._queue.put(waiting)
         self._proposer.waiting_bytes += len(waiting.body)
 
@@ -150,7 +176,7 @@ class Replies:
         return reason
 
     def clear(self) -> None:
-        """Answer nothing of what waits."""
+        """Drop what waits."""
         self._proposer.waiting_bytes -= self._queue.waiting_bytes
         self._queue.clear()
 
@@ -158,17 +184,11 @@ class Replies:
         frames, identities = waiting.body, waiting.identities
         position: i64 = 0
         while position < len(frames) and not self._buffer.is_overdue:
-            start = position + LENGTH_BYTES
-            operation = read_i32_be(frames, start + 4)
-            count: i64 = 0
-            if operation == opcodes.GET_DATA:
-                count, position = self._buffer.reply_to_plain_gets(
-                    self._queries, frames, position, len(frames), _WAITING_MAX, identities
+            if read_i32_be(frames, position + LENGTH_BYTES + 4) == opcodes.GET_DATA:
+                _, position = self.answer_gets(
+                    frames, position, len(frames), waiting.count, identities
                 )
-            if not count:
-                length: int = read_i32_be(frames, position)
-                position = start + length
-                xid = read_i32_be(frames, start)
-                self.answer(operation, xid, frames, start + HEADER_BYTES, position, identities)
+            else:
+                position = self._answer_frame(frames, position, identities)
             if self._buffer.is_full():
                 self._buffer.flush()
