@@ -105,10 +105,19 @@ def _about(chosen: argparse.Namespace, folder: Path) -> dict[str, str]:
         "date": datetime.now().astimezone().isoformat(timespec="minutes"),
         "Paddock": version.stdout.strip(),
         "Python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{platform.system()} {_processor()}, {os.cpu_count()} cores",
         "disk": f"{servers.file_system_of(folder)}, fsync on",
         "each cell": f"median of {chosen.rounds} rounds of {chosen.seconds} s",
     }
+
+
+def _processor() -> str:
+    """Return the architecture, and the processor's name where Linux tells it."""
+    about = Path("/proc/cpuinfo")
+    for line in about.read_text(encoding="utf-8").splitlines() if about.exists() else ():
+        if line.startswith("model name"):
+            return f"{platform.machine()} ({line.partition(':')[2].strip()})"
+    return platform.machine()
 
 
 def _save(results: Results, base: Path) -> Path:
