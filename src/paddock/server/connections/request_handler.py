@@ -417,7 +417,13 @@ class RequestHandler(Submitter):
             else:
                 # One that wants a watch ends with another byte.
                 if operation == opcodes.GET_DATA and not data[end - 1]:
-                    end = self._answer_gets(data, start, last_end)
+                    # And as many behind it as may be served before the next look at the clock. If
+                    # the last look has ended the turn, only this one still belongs to it.
+                    count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
+                    count, end = self._replies.answer_gets(
+                        data, start - LENGTH_BYTES, last_end, count_max, self.watcher.identities
+                    )
+                    self._until_look -= count // _PLAIN_GETS_A_REQUEST
                 else:
                     self._replies.answer(operation, xid, data, body, end, self.watcher.identities)
                 if is_heavy or self.buffer.is_full():
@@ -645,14 +651,3 @@ class RequestHandler(Submitter):
                 # Not now, in the middle of a batch.
                 self._ask_for_turn()
             self.regulate()
-
-    def _answer_gets(self, data: bytes, start: i64, last_end: i64) -> i64:
-        """Answer a get, and with it the plain ones behind it; return their end."""
-        # As many as may be served before the next look at the clock. If the last look has ended the
-        # turn, only this one still belongs to it.
-        count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
-        count, end = self._replies.answer_gets(
-            data, start - LENGTH_BYTES, last_end, count_max, self.watcher.identities
-        )
-        self._until_look -= count // _PLAIN_GETS_A_REQUEST
-        return end
