@@ -17,11 +17,12 @@ ROOT: Final = b"/"
 # TypeError, which takes a thousand instructions.
 NUL: Final = 0
 
-_SLASH: Final = ord("/")
-_DOT: Final = ord(".")
+# As numbers: mypyc does not know what `ord` returns, and would look it up for each character.
+SLASH: Final = 0x2F
+_DOT: Final = 0x2E
 # What is printable in ASCII, and up to which length a name is looked at alone.
-_FIRST_PLAIN: Final = ord(" ")
-_LAST_PLAIN: Final = ord("~")
+_FIRST_PLAIN: Final = 0x20
+_LAST_PLAIN: Final = 0x7E
 _SHORT: Final = 64
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
@@ -29,9 +30,9 @@ _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00
 def is_valid(path: bytes) -> bool:
     """Return whether a node may have this path."""
     # By index, which is faster than `startswith`; and what is printable in ASCII is what is valid.
-    if not path or path[0] != _SLASH:
+    if not path or path[0] != SLASH:
         return False
-    if path[-1] == _SLASH or path.find(b"//") >= 0:
+    if path[-1] == SLASH or path.find(b"//") >= 0:
         return path == ROOT
     if path.find(b"/.") >= 0:
         whole = path + b"/"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from paddock.protocol.acl import read_identities
 from paddock.protocol.jute import DecodeError, Reader
@@ -100,37 +100,42 @@ class Entry:
 
     def __init__(
         self,
-        operation: int,
+        operation: i32,
         body: bytes,
-        session: int = 0,
-        generation: int = 0,
-        xid: int = 0,
-        time_ms: int = 0,
-        flags: int = 0,
+        session: i64 = 0,
+        generation: i64 = 0,
+        xid: i32 = 0,
+        time_ms: i64 = 0,
+        flags: u8 = 0,
         identities: Identities | None = None,
         rules: int = RULES,
     ) -> None:
+        # Of any size, since it is compared with what other servers say. The numbers below are as
+        # wide as in the log: compiled, they are the machine's own.
         self.rules = rules
-        self.operation = operation
+        self.operation: i32 = operation
         # The request as the client sent it, behind its header.
         self.body = body
         # The session that asks; 0 for one that is to be opened.
-        self.session = session
+        self.session: i64 = session
         # The session's generation when the request was received; apply refuses an older one.
-        self.generation = generation
-        self.xid = xid
+        self.generation: i64 = generation
+        self.xid: i32 = xid
         # Wall clock in ms. Invariant: never below that of the entry before it in the log.
-        self.time_ms = time_ms
-        self.flags = flags
+        self.time_ms: i64 = time_ms
+        self.flags: u8 = flags
         self.identities = identities
 
     def acl_entries_max(self) -> i64:
         """Return how many entries an ACL may have to be looked at."""
         return 1 << 31 if self.rules == UNBOUNDED else ACL_ENTRIES_MAX
 
-    def size(self) -> int:
+    def size(self) -> i64:
         """Return the bytes it takes in a batch."""
-        return 42 + len(self.body) + (0 if self.identities is None else len(self.identities.wire))
+        size: i64 = 42 + len(self.body)
+        if self.identities is not None:
+            size += len(self.identities.wire)
+        return size
 
     def write(self, writer: BytesWriter) -> None:
         writer.append(self.rules)

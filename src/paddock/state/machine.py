@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.errors import (
     MARSHALLING_ERROR,
@@ -104,16 +104,16 @@ class Outcome:
 
     def __init__(
         self,
-        error: int,
-        zxid: int,
+        error: i32,
+        zxid: i64,
         body: bytes,
         changes: list[Change],
         notice: Notice | None,
         session: SessionChange | None = None,
     ) -> None:
-        self.error = error
+        self.error: i32 = error
         # The zxid of the reply's header: the last one of the state after this entry.
-        self.zxid = zxid
+        self.zxid: i64 = zxid
         self.body = body
         self.changes = changes
         # What an operator should know of it.
@@ -128,10 +128,11 @@ class StateMachine:
     def __init__(self) -> None:
         self.tree = Tree.fresh()
         self.sessions = Sessions()
-        # The last zxid that was taken.
+        # The last zxid that was taken. Of any size: compiled, a number of 64 bits would go on with
+        # the lowest one after the highest.
         self.zxid = 0
         # The stamp of the last entry, below which no later one may be.
-        self.time_ms = 0
+        self.time_ms: i64 = 0
         self._operations = Operations(self.tree)
         # Used again by one write after the other: to make both and to drop them is 3 % of a set.
         self._reader = Reader(b"")
@@ -224,9 +225,10 @@ class StateMachine:
         zxid = self.zxid + 1
         operations = self._operations
         operations.begin(entry, zxid)
-        error = OK
+        error: i32 = OK
         # What is kept of a refused transaction: which operation failed, and why.
-        failed, failure = -1, OK
+        failed: i32 = -1
+        failure: i32 = OK
         body = b""
         try:
             if operation == opcodes.MULTI:
@@ -270,7 +272,7 @@ class StateMachine:
             error, zxid, body, operations.changes, operations.notice, self._take_session_change()
         )
 
-    def _run(self, operation: int, entry: Entry) -> bytes:
+    def _run(self, operation: i32, entry: Entry) -> bytes:
         operations = self._operations
         body = entry.body
         if operation == opcodes.CREATE_SESSION:
@@ -475,7 +477,7 @@ class StateMachine:
         self._session_change = session.changed(OPENED)
         return b""
 
-    def _end_session(self, session: int) -> None:
+    def _end_session(self, session: i64) -> None:
         self._operations.delete_ephemerals(session)
         ended = self.sessions.end(session)
         self._writing = None

@@ -127,19 +127,25 @@ class Node:
         """Write the stat as the wire has it."""
         data, children = self.data, self.children
         child_count: i64 = 0 if children is None else len(children)
-        # Not as numbers of 32 bits, of which twice as much may be none.
+        # In 64 bits: twice a number of 32 bits may not fit into 32.
         created: int = self.created
-        changes: i64 = created * 2 - child_count
+        changes: i64 = created
+        changes = 2 * changes - child_count
+        # A container or a TTL has no session.
+        owner = self.owner
+        if owner < 0:
+            owner = 0
         write_i64_be(writer, self.czxid)
         write_i64_be(writer, self.mzxid)
         write_i64_be(writer, self.ctime)
         write_i64_be(writer, self.mtime)
-        write_i32_be(writer, int(self.version))
+        write_i32_be(writer, self.version)
         # The usual case without the arithmetic, which is slow on numbers of any size.
-        fits = -_INT32_MAX <= changes <= _INT32_MAX
-        write_i32_be(writer, int(changes) if fits else to_int32(changes))
-        write_i32_be(writer, int(self.aversion))
-        write_i64_be(writer, max(self.owner, 0))
+        if changes < -_INT32_MAX or changes > _INT32_MAX:
+            changes = to_int32(changes)
+        write_i32_be(writer, int(changes))
+        write_i32_be(writer, self.aversion)
+        write_i64_be(writer, owner)
         write_i32_be(writer, 0 if data is None else len(data))
         write_i32_be(writer, int(child_count))
         write_i64_be(writer, self.pzxid)
@@ -171,8 +177,10 @@ class Node:
                     writer.write(name)
 
 
-def data_length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)
+def data_length(data: bytes | None) -> i64:
+    if data is None:
+        return 0
+    return len(data)
 
 
 class AnswerCache:
@@ -254,12 +262,12 @@ def header_term(name: int, node: Node, numbers: BytesWriter) -> int:
     write_i64_be(numbers, node.mtime)
     write_i64_be(numbers, node.pzxid)
     write_i64_be(numbers, node.owner)
-    # Four of 32 bits, two by two.
-    version: int = node.version
-    created: int = node.created
+    write_i32_be(numbers, node.version)
+    write_i32_be(numbers, node.created)
+    # With the CRC one number of 64 bits: alone it may not fit into 32 with a sign.
     aversion: int = node.aversion
-    write_i64_be(numbers, (version << 32) | (created & 0xFFFFFFFF))
-    write_i64_be(numbers, (aversion << 32) | node.acl.crc)
+    last: i64 = aversion
+    write_i64_be(numbers, (last << 32) | node.acl.crc)
     return _crc32(numbers.getvalue(), name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.errors import (
     BAD_ARGUMENTS,
@@ -72,10 +72,10 @@ class Change:
     DATA: Final = 3
     ACL: Final = 4
 
-    def __init__(self, kind: int, path: bytes, zxid: int, node: Node, parent: Node | None) -> None:
+    def __init__(self, kind: int, path: bytes, zxid: i64, node: Node, parent: Node | None) -> None:
         self.kind = kind
         self.path = path
-        self.zxid = zxid
+        self.zxid: i64 = zxid
         self.node = node
         # The node above, where the change is one of its children too.
         self.parent = parent
@@ -96,7 +96,7 @@ class Operations:
         # Made for the first ACL of the entry that is not the open one.
         self._resolver: Resolver | None = None
 
-    def begin(self, entry: Entry, zxid: int) -> None:
+    def begin(self, entry: Entry, zxid: i64) -> None:
         self.tree.begin()
         self.changes = []
         self.notice = None
@@ -114,12 +114,12 @@ class Operations:
 
     def create(
         self,
-        operation: int,
+        operation: i32,
         path: bytes,
         data: bytes | None,
         acls: list[ACL | None] | None,
-        flags: int,
-        ttl_ms: int,
+        flags: i32,
+        ttl_ms: i64,
     ) -> tuple[bytes, Node]:
         """Create a node; return its path and the node.
 
@@ -237,7 +237,7 @@ class Operations:
         self._remove_by_path(path)
         return True
 
-    def _owner(self, operation: int, flags: int, ttl_ms: int) -> int:
+    def _owner(self, operation: i32, flags: i32, ttl_ms: i64) -> i64:
         if not PERSISTENT <= flags <= PERSISTENT_SEQUENTIAL_TTL:
             raise Refused(BAD_ARGUMENTS)
         if flags in (PERSISTENT_TTL, PERSISTENT_SEQUENTIAL_TTL):
@@ -252,7 +252,9 @@ class Operations:
             return CONTAINER
         if operation == opcodes.CREATE_TTL:
             return TTL_BASE + ttl_ms
-        return self._entry.session if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL) else 0
+        if flags in (EPHEMERAL, EPHEMERAL_SEQUENTIAL):
+            return self._entry.session
+        return 0
 
     def _resolve(self, acls: list[ACL | None] | None) -> NodeACL:
         if acls is OPEN_LIST:
@@ -269,7 +271,7 @@ class Operations:
             self._resolver = resolver
         return resolver.resolve(acls)
 
-    def _has_room(self, session: int) -> bool:
+    def _has_room(self, session: i64) -> bool:
         """Return whether a session may have one more ephemeral node."""
         mine = self.tree.ephemerals.get(session)
         return mine is None or len(mine) < EPHEMERALS_MAX or self._entry.rules == UNBOUNDED

@@ -11,10 +11,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from paddock.protocol.paths import SLASH
 from paddock.state.table import Table
 from paddock.state.watcher import RECURSIVE, Watcher
 
-_SLASH: Final = 47
 # How many letters have a bit of their own, in 64 bits with a sign.
 _LETTERS: Final = 61
 
@@ -184,7 +184,7 @@ def _begins_with(path: bytes, above: bytes, known: int) -> bool:
     length = len(above)
     if length > len(path) or path[known:length] != above[known:]:
         return False
-    return length == len(path) or path[length] == _SLASH
+    return length == len(path) or path[length] == SLASH
 
 
 def _shared(one: bytes, other: bytes, known: int) -> int:
@@ -196,6 +196,6 @@ def _shared(one: bytes, other: bytes, known: int) -> int:
             low = middle
         else:
             high = middle - 1
-    if (low == len(one) or one[low] == _SLASH) and (low == len(other) or other[low] == _SLASH):
+    if (low == len(one) or one[low] == SLASH) and (low == len(other) or other[low] == SLASH):
         return low
     return one.rfind(b"/", 0, low)

@@ -23,7 +23,7 @@ from hmac import compare_digest
 from typing import Final, Protocol
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from paddock.state.kept_replies import ALL_BYTES_MAX, KeptReplies
 
@@ -57,13 +57,13 @@ class Session:
     __slots__ = ("generation", "id", "kept", "owner", "password", "timeout_ms")
 
     def __init__(
-        self, id: int, password: bytes, timeout_ms: int, generation: int, owner: int = 0
+        self, id: i64, password: bytes, timeout_ms: int, generation: i64, owner: int = 0
     ) -> None:
-        self.id = id
+        self.id: i64 = id
         self.password = password
         self.timeout_ms = timeout_ms
         # How often a connection was attached. Invariant: at least 1.
-        self.generation = generation
+        self.generation: i64 = generation
         # The join number of a member; 0 on a single server, or if no member is left.
         self.owner = owner
         # Its last replies; None if it is not exact.
@@ -113,7 +113,7 @@ class Sessions:
         # The snapshot being written, if there is one.
         self.images: ReplyImages | None = None
 
-    def find(self, id: int) -> Session | None:
+    def find(self, id: i64) -> Session | None:
         """Return a session that is not over; the last one that was found is looked at first.
 
         What one client has sent is applied together, so it is nearly always that one.

@@ -25,6 +25,7 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, w
 from paddock.errors import PaddockError
 from paddock.protocol.acl import encode_acls, read_whole_acls
 from paddock.protocol.jute import DecodeError, Reader, write_buffer
+from paddock.protocol.paths import SLASH
 from paddock.state.access import NodeACL
 from paddock.state.kept_replies import KeptReplies
 from paddock.state.machine import StateMachine
@@ -48,7 +49,6 @@ _OWNED_SESSION: Final = 8
 # What an exact session keeps; without it a session is not exact.
 _KEPT_REPLIES: Final = 9
 
-_SLASH: Final = ord("/")
 # What follows the data of a node: see `Snapshot.save`.
 _NUMBERS_BYTES: Final = 64
 
@@ -222,9 +222,9 @@ class Snapshot:
         write_i64_be(writer, node.pzxid)
         write_i64_be(writer, node.ctime)
         write_i64_be(writer, node.mtime)
-        write_i32_be(writer, int(node.version))
-        write_i32_be(writer, int(node.created))
-        write_i32_be(writer, int(node.aversion))
+        write_i32_be(writer, node.version)
+        write_i32_be(writer, node.created)
+        write_i32_be(writer, node.aversion)
         write_i64_be(writer, node.owner)
         self._spill_backlog()
 
@@ -311,7 +311,7 @@ def _read_record(
 def _read_node(reader: Reader, tree: Tree, acls: dict[int, NodeACL]) -> None:
     """Read a node, and plant it."""
     path = reader.string()
-    if not path or path[0] != _SLASH:
+    if not path or path[0] != SLASH:
         raise SnapshotError(f"the snapshot has {path[:100]!r}, which is no path")
     content = reader.buffer()
     # The rest are numbers, at places that are known: read one by one they took 0.5 µs.

@@ -335,7 +335,7 @@ class Tree:
         """Return the children among which a node is; None for the root, by either name."""
         return None if len(path) < 2 else self.nodes[path[: path.rfind(b"/")]].children
 
-    def _grow(self, path: bytes, size: int) -> None:
+    def _grow(self, path: bytes, size: i64) -> None:
         """Count that the data of a node grows by `size`, which may be negative."""
         if size:
             self.data_bytes += size
@@ -404,4 +404,7 @@ class Tree:
 
 def _next(number: i32) -> i32:
     """Add 1, in 32 bits: the lowest number follows the highest."""
-    return number + 1 if number < _INT32_MAX else _INT32_MIN
+    # Not as one expression, of which mypyc would make an object.
+    if number < _INT32_MAX:
+        return number + 1
+    return _INT32_MIN

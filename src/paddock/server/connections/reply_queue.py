@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from paddock.errors import OK
 from paddock.state.access import Identities
@@ -35,9 +35,9 @@ class Waiting:
         body: bytes,
         count: i64,
         identities: Identities,
-        xid: int = 0,
-        error: int = OK,
-        zxid: int = 0,
+        xid: i32 = 0,
+        error: i32 = OK,
+        zxid: i64 = 0,
     ) -> None:
         self.kind = kind
         # The frames of queries, each with its length before it; the body of a reply that is ready.
@@ -46,11 +46,11 @@ class Waiting:
         # The client's identities when it sent the request.
         self.identities = identities
         # The header of a reply that is ready.
-        self.xid = xid
-        self.error = error
-        self.zxid = zxid
+        self.xid: i32 = xid
+        self.error: i32 = error
+        self.zxid: i64 = zxid
         # How many writes must be answered first.
-        self.behind = 0
+        self.behind: i64 = 0
 
 
 class ReplyQueue:
@@ -64,27 +64,27 @@ class ReplyQueue:
         # How many queries and replies these are.
         self.waiting_count: i64 = 0
         # Writes so far. Invariant: answered <= submitted.
-        self._submitted = 0
-        self._answered = 0
+        self._submitted: i64 = 0
+        self._answered: i64 = 0
         # Bytes of all requests, and of those among them that wait.
-        self._size = 0
-        self.waiting_bytes = 0
+        self._size: i64 = 0
+        self.waiting_bytes: i64 = 0
         # Invariant: the writes in flight, and all that wait.
         self.length: i64 = 0
 
-    def enter_write(self, size: int) -> None:
+    def enter_write(self, size: i64) -> None:
         """Count a write that was submitted."""
         self.length += 1
         self._submitted += 1
         self._size += size
 
-    def withdraw_write(self, size: int) -> None:
+    def withdraw_write(self, size: i64) -> None:
         """Forget the last write: it was not submitted after all."""
         self.length -= 1
         self._submitted -= 1
         self._size -= size
 
-    def leave_write(self, size: int) -> None:
+    def leave_write(self, size: i64) -> None:
         """Count a write that is answered."""
         self.length -= 1
         self._answered += 1

@@ -102,7 +102,7 @@ class RequestHandler(Submitter):
         self._tracker = core.tracker
         self._authentication = core.authentication(address, tls)
         # The generation under which the connection is attached to its session.
-        self._generation = 0
+        self._generation: i64 = 0
         # Frames that could not be served when they came, with their lengths; at most those of one
         # read.
         self._held: list[bytes] = []
@@ -136,7 +136,7 @@ class RequestHandler(Submitter):
 
     # The session.
 
-    def attach(self, generation: int, liveness: Liveness) -> None:
+    def attach(self, generation: i64, liveness: Liveness) -> None:
         """Attach the connection to its session."""
         self._generation = generation
         liveness.is_held = self.is_paused
@@ -419,7 +419,9 @@ class RequestHandler(Submitter):
                 if operation == opcodes.GET_DATA and not data[end - 1]:
                     # And as many behind it as may be served before the next look at the clock. If
                     # the last look has ended the turn, only this one still belongs to it.
-                    count_max = self._until_look * _PLAIN_GETS_A_REQUEST if self._serves else 1
+                    count_max: i64 = 1
+                    if self._serves:
+                        count_max = self._until_look * _PLAIN_GETS_A_REQUEST
                     count, end = self._replies.answer_gets(
                         data, start - LENGTH_BYTES, last_end, count_max, self.watcher.identities
                     )
@@ -443,7 +445,7 @@ class RequestHandler(Submitter):
             self._request_other(operation, xid, data[body:end])
         return end
 
-    def _propose(self, operation: int, xid: int, body: bytes) -> None:
+    def _propose(self, operation: i32, xid: i32, body: bytes) -> None:
         watcher, flags = self.watcher, self._core.flags
         self.queue.enter_write(len(body))
         self._proposer.submit(

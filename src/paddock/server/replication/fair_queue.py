@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from mypy_extensions import i64
+
 from paddock.server.replication.proposals import Submitter
 from paddock.state.entry import BATCH_BYTES_MAX, Entry
 
@@ -35,8 +37,8 @@ class FairQueue:
 
     def __init__(self, entries_max: int = 1 << 30) -> None:
         # Bytes of all that wait, and how many they are.
-        self.size = 0
-        self.length = 0
+        self.size: i64 = 0
+        self.length: i64 = 0
         # How many entries a batch may have if more wait, and how many bytes of them.
         self.entries_max = entries_max
         self.bytes_max = BATCH_BYTES_MAX

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+from mypy_extensions import i64
+
 from paddock.log.interface import Record
 from paddock.state.entry import Entry
 from paddock.state.machine import Outcome
@@ -87,7 +89,7 @@ class PendingBatch:
         self.synced = 0.0
         # Its index, how many of its entries are applied, and how long earlier slices took.
         self.index = 0
-        self.applied = 0
+        self.applied: i64 = 0
         self.seconds = 0.0
 
     def take_in(self, proposed: PendingBatch) -> None:

@@ -27,6 +27,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import i64
+
 from paddock.log.interface import Log, Record
 from paddock.server.journal.journal import Journal
 from paddock.server.replication.notices import Notices
@@ -100,7 +102,7 @@ class Replica:
         # Called with the changes of each entry, right after it was applied; None if nobody asks.
         self.on_changes: Callable[[list[Change]], None] | None = None
         # Changes told and reads answered since the slice last looked at the clock.
-        self.work = 0
+        self.work: i64 = 0
         self._loop = asyncio.get_running_loop()
         # What slices and syncs are measured by: the loop's own time may stand still within a pass.
         self.clock: Callable[[], float] = self._loop.time if monotonic is None else monotonic
