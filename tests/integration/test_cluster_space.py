@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ import paddock
 from paddock.server.cluster import etcd_watch
 from paddock.server.config.config import ServerConfig
 from paddock.server.config.log_url import LogUrl
+from paddock.server.replication.cluster_view import LogView
 from paddock.server.server import Server
 from tests.support.etcd import Etcd
+from tests.support.recipes import until
 from tests.support.server import POLL_S
 
 pytestmark = pytest.mark.judge
@@ -43,12 +47,18 @@ def test_writes_are_refused_before_etcd_is_full_until_deletes_have_made_room(
 ) -> None:
     monkeypatch.setattr(etcd_watch, "PAUSE", 0.02)
 
-    async def write_until_refused(client: paddock.Client) -> int:
+    async def write_until_refused(client: paddock.Client, log: Callable[[], LogView]) -> int:
+        def is_counted(before: int) -> bool:
+            return log().used_bytes != before or log().is_tight
+
         for number in range(1_000):
+            used = log().used_bytes
             try:
                 await client.create(f"/n{number}", bytes(250_000))
             except paddock.SystemFailureError:
                 return number
+            # etcd counts what its database has when it has written it there, which is later.
+            await until(partial(is_counted, used))
         raise AssertionError("nothing was refused")
 
     async def write_until_accepted(client: paddock.Client) -> None:
@@ -66,10 +76,10 @@ def test_writes_are_refused_before_etcd_is_full_until_deletes_have_made_room(
         try:
             async with asyncio.timeout(DEADLINE_S):
                 async with paddock.connect("{}:{}".format(*server.address)) as client:
-                    written = await write_until_refused(client)
-                    assert 30 < written < 96
                     assert server._core is not None
                     assert server._core.cluster is not None
+                    written = await write_until_refused(client, server._core.cluster.log)
+                    assert 30 < written < 96
                     log = server._core.cluster.log()
                     assert (log.is_tight, log.is_full) == (True, False)
                     for number in range(written):
@@ -82,5 +92,7 @@ def test_writes_are_refused_before_etcd_is_full_until_deletes_have_made_room(
         finally:
             await server.stop()
 
-    with Etcd(tmp_path / "etcd", quota_bytes=QUOTA) as etcd:
+    etcd = Etcd(tmp_path / "etcd", quota_bytes=QUOTA)
+    etcd.arguments += ["--backend-batch-interval", "10ms"]
+    with etcd:
         asyncio.run(scenario(etcd))

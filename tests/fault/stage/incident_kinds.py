@@ -88,13 +88,16 @@ def session_closed_by_another(scene: Scene) -> tuple[Holder, Truth]:
     holder = scene.begin()
     while scene.is_held(holder):
         # The holder may be faster, and take it back.
-        with contextlib.suppress(wire.ConnectionClosedError):
+        with (
+            contextlib.suppress(wire.ConnectionClosedError),
             wire.connect(
                 scene.server.address,
                 timeout_ms=int(scene.plan.timeout * 1000),
                 session_id=holder.session,
                 password=holder.password,
-            ).close()
+            ) as taken,
+        ):
+            taken.close()
     return holder, CLOSED
 
 
