@@ -264,7 +264,7 @@ def header_term(name: int, node: Node, numbers: BytesWriter) -> int:
     write_i64_be(numbers, node.owner)
     write_i32_be(numbers, node.version)
     write_i32_be(numbers, node.created)
-    # With the CRC one number of 64 bits: alone it may not fit into 32 with a sign.
+    # Together one number of 64 bits: a CRC has no sign, so it may not fit into 32.
     aversion: int = node.aversion
     last: i64 = aversion
     write_i64_be(numbers, (last << 32) | node.acl.crc)

@@ -404,7 +404,7 @@ class Tree:
 
 def _next(number: i32) -> i32:
     """Add 1, in 32 bits: the lowest number follows the highest."""
-    # Not as one expression, of which mypyc would make an object.
+    # In two statements: of the value of a conditional expression mypyc makes an object.
     if number < _INT32_MAX:
         return number + 1
     return _INT32_MIN

@@ -126,6 +126,21 @@ def test_gets_and_exists_share_an_entry() -> None:
     run(scenario)
 
 
+def test_queries_that_waited_count_as_work_of_the_slice() -> None:
+    async def scenario() -> None:
+        harness = Harness()
+        client = await with_node(harness, "/a", b"0")
+        replies, replica = replies_of(harness, client), harness.service.replica
+        data = frames(*[rq.get_data("/a")] * 3)
+        before = replica.work
+        replies.enqueue_queries(data, 0, len(data) // 3, len(data))
+        assert replies.answer_waiting() == ""
+        assert answered(client) == [1, 2, 3]
+        assert replica.work == before + 3
+
+    run(scenario)
+
+
 def test_so_many_may_wait_and_the_others_are_held() -> None:
     async def scenario() -> None:
         harness = Harness()
