@@ -22,7 +22,14 @@ from tests.support.ensemble import ApacheEnsemble
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.server import SUPER_CREDENTIALS, Options, Server, ServerMissingError
-from tests.support.shells import Conversation, Transcript, paddock_shell, transcript, zkcli
+from tests.support.shells import (
+    Conversation,
+    Transcript,
+    by_session,
+    paddock_shell,
+    transcript,
+    zkcli,
+)
 
 pytestmark = pytest.mark.judge
 
@@ -198,32 +205,28 @@ def assert_equal(said: Transcript, expected: Transcript) -> None:
     # One after the other, so that the first difference is shown.
     assert said.output == expected.output
     assert said.errors == expected.errors
-    assert said.events == by_session(expected.events)
+    assert said.events == expected.events
     assert said.status == expected.status
 
 
-def by_session(events: list[str]) -> list[str]:
-    """Return the events with the end of each session before the beginning of the next one.
-
-    Apache's shell has a thread for each session, so it may print these two in either order.
-    """
-    connected, closed = (event(state).splitlines()[-1] for state in ("SyncConnected", "Closed"))
-    ordered = list(events)
-    for place in range(2, len(ordered)):
-        if ordered[place - 2 : place + 1] == [connected, connected, closed]:
-            ordered[place - 1 : place + 1] = [closed, connected]
-    return ordered
-
-
-def test_events_of_two_threads_are_put_in_the_order_of_sessions() -> None:
-    connected, closed = (event(state).splitlines()[-1] for state in ("SyncConnected", "Closed"))
-    changed = event("SyncConnected", "NodeDataChanged", "/h").splitlines()[-1]
-    assert by_session([connected, connected, closed, changed, closed]) == [
-        connected,
-        closed,
-        connected,
-        changed,
-        closed,
-    ]
-    for as_it_is in ([connected, closed, connected, closed], [connected, changed, closed]):
+def test_the_ends_of_sessions_are_put_before_the_next_begins() -> None:
+    connected, closed, lost = (
+        event(state).splitlines()[-1] for state in ("SyncConnected", "Closed", "Disconnected")
+    )
+    in_order = [connected, closed] * 3
+    for as_told in (
+        [connected, connected, closed, connected, closed, closed],
+        [connected, connected, closed, closed, connected, closed],
+        [connected, connected, connected, closed, closed, closed],
+    ):
+        assert by_session(as_told) == in_order
+    for as_it_is in (
+        in_order,
+        in_order[:-1],
+        # It came back, and was closed once.
+        [connected, lost, connected, closed],
+        # An end that was never told.
+        [connected, connected],
+        [connected, closed, connected, connected],
+    ):
         assert by_session(as_it_is) == as_it_is

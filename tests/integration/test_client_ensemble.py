@@ -114,6 +114,7 @@ def test_a_session_that_moves_keeps_its_ephemerals_and_ends_with_them(
                 for choose in (lambda: several.member_of(session_id), several.leader):
                     lost = await asyncio.to_thread(choose)
                     await asyncio.to_thread(lost.kill)
+                    await asyncio.to_thread(several.wait_quorum)
                     assert await client.ephemerals() == [path]
                     assert client.session_id == session_id
                     await other.sync()

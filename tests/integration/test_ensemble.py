@@ -120,7 +120,8 @@ def test_one_member_alone_serves_nobody_and_two_do_again(
     assert not last.is_serving()
     with pytest.raises(AssertionError, match="no majority"):
         ensemble.wait_quorum()
-    second.start()
+    second.launch()
+    ensemble.wait_quorum()
     write(last, node)
     assert has(second, node)
 

@@ -115,7 +115,8 @@ class ApacheEnsemble(Ensemble):
             member.kill()
 
     def begin_quorum(self) -> None:
-        next(member for member in self.members if not member.alive).start()
+        next(member for member in self.members if not member.alive).launch()
+        self.wait_quorum()
 
 
 def choose_ports(size: int = SIZE) -> list[Ports]:

@@ -35,10 +35,10 @@ from tests.support.server import (
 
 SIZE: Final = 3
 
-# How long it may take until all serve, and after how long those that do not are started again. A
-# member joins slowly on a busy machine where others write all the time.
+# How long it may take until all serve, and after how long those that do not are started again, each
+# time twice as long. A member joins slowly on a busy machine where others write all the time.
 _QUORUM_DEADLINE_S: Final = 4 * START_DEADLINE_S
-_STUCK_S: Final = START_DEADLINE_S
+_STUCK_S: Final = START_DEADLINE_S / 3
 
 
 class Member(Server):
@@ -204,10 +204,12 @@ class Ensemble(abc.ABC):
         running = [member for member in self.members if member.running]
         assert len(running) >= self.majority, f"{running} of {len(self.members)} are no majority"
         limit = time.monotonic() + _QUORUM_DEADLINE_S
-        stuck_at = time.monotonic() + _STUCK_S
+        patience_s = _STUCK_S
+        stuck_at = time.monotonic() + patience_s
         while time.monotonic() < limit:
             if self.restarts_stuck and time.monotonic() > stuck_at:
-                stuck_at += _STUCK_S
+                patience_s *= 2
+                stuck_at += patience_s
                 for member in running:
                     if not member.is_serving():
                         member.kill()

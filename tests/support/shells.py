@@ -8,6 +8,9 @@ Only what follows is made equal or left out, and each of it says why:
 * Where events stand among the rest. A thread of its own prints them in Apache's shell, between two
   lines or in the middle of one; so they are taken out and compared apart, in their order. Those of
   one removal come in the order of a hash table, so a run of them is sorted.
+* How the events of two sessions stand to each other. There is such a thread for each, and that of
+  a session that was closed may be late. So what tells of connections is compared apart from what
+  tells of nodes, with the end of each session before the beginning of the next one.
 * A last event that tells that the session is closed: Apache's shell may be gone before it.
 * The order of those whom `whoami` names, which is that of a hash table in an Apache server.
 * The order of the servers in `config -c`, which is that of a hash table in Apache's shell.
@@ -34,6 +37,8 @@ from tests.support.command import COMMAND
 DEADLINE_S: Final = 120.0
 
 _EVENT: Final = re.compile(r"\nWATCHER::\n|\n(WatchedEvent [^\n]*)\n")
+_ANNOUNCED: Final = "WATCHER::"
+_CONNECTED: Final = "WatchedEvent state:SyncConnected type:None path:null"
 _CLOSED: Final = "WatchedEvent state:Closed type:None path:null"
 _CHANGING: Final = (
     (re.compile(r"^([cmp]Zxid) = 0x[0-9a-f]+$"), r"\1 = #"),
@@ -65,6 +70,7 @@ class Transcript:
     status: int
     output: list[str]
     errors: list[str]
+    #: The events of connections, then those of nodes.
     events: list[str]
 
 
@@ -171,13 +177,35 @@ def _normal(line: str) -> str:
 
 
 def _events(text: str) -> list[str]:
-    # The line that announces it stays in: there is one for each.
-    told = [match[1] or "WATCHER::" for match in _EVENT.finditer(text)]
-    if told[-2:] == ["WATCHER::", _CLOSED]:
-        del told[-2:]
-    found = _with_sorted_runs(told[1::2], re.compile(r".*WatchRemoved.*"))
-    assert told[::2] == ["WATCHER::"] * len(found), told
-    return found
+    told = [match[1] or _ANNOUNCED for match in _EVENT.finditer(text)]
+    events = [line for line in told if line != _ANNOUNCED]
+    # Two threads may both announce first, and a shell may end between the two lines.
+    assert len(told) - 2 * len(events) in (0, 1), told
+    of_connections = by_session([event for event in events if _is_of_connection(event)])
+    if of_connections[-1:] == [_CLOSED]:
+        of_connections.pop()
+    of_nodes = [event for event in events if not _is_of_connection(event)]
+    return of_connections + _with_sorted_runs(of_nodes, re.compile(r".*WatchRemoved.*"))
+
+
+def _is_of_connection(event: str) -> bool:
+    return " type:None " in event
+
+
+def by_session(events: list[str]) -> list[str]:
+    """Return the events of connections with the end of each before the beginning of the next."""
+    ordered: list[str] = []
+    ends_put = 0
+    for place, event in enumerate(events):
+        if event == _CLOSED and ends_put:
+            ends_put -= 1
+            continue
+        begins_within = event == _CONNECTED and ordered[-1:] == [_CONNECTED]
+        if begins_within and events[place:].count(_CLOSED) > ends_put:
+            ordered.append(_CLOSED)
+            ends_put += 1
+        ordered.append(event)
+    return ordered
 
 
 def _with_sorted_runs(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
