@@ -21,6 +21,7 @@ from tests.support.command import COMMAND, serving
 from tests.support.documents import ROOT
 from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
+from tools.compiled import compiled_modules, modules_in_c
 
 DEADLINE_S = 300.0
 SHARED_LIBRARY = "paddock__mypyc"
@@ -112,6 +113,21 @@ def test_modules_in_c_are_compiled_with_the_others(project: Path) -> None:
     assert subprocess.check_output([sys.executable, "-c", code], cwd=built) == b"small.in_c\n"
     # Where nothing is compiled, neither are they.
     assert "in_c.so" not in build(project, PADDOCK_PURE="1")[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is in C is for Linux")
+def test_the_check_of_a_build_names_what_is_not_compiled() -> None:
+    plain = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, str(ROOT / "tools" / "compiled.py")]
+    result = subprocess.run(command, env=plain, capture_output=True, text=True)
+    names = [*compiled_modules(), *modules_in_c()]
+    files = [ROOT / "src" / name.replace(".", "/") for name in compiled_modules()]
+    where = [*(f"{file}.py" for file in files), *("missing" for _ in modules_in_c())]
+    assert result.stderr.splitlines() == [
+        f"not compiled: {name}: {file}" for name, file in zip(names, where, strict=True)
+    ]
+    assert result.stdout == f"0 of {len(names)} modules are compiled\n"
+    assert result.returncode == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its threads are looked for in /proc")
