@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -372,3 +373,23 @@ def test_kazoo_at_every_cut(server: ServerThread) -> None:
 
     points = at_every_cut_blocking(lambda: contextlib.nullcontext(server), scenario)
     assert {point.request.name for point in points} >= {"create_session", "create", "close_session"}
+
+
+def test_it_ends_while_clients_connect() -> None:
+    """Whoever was accepted just before is let go of, like all others."""
+    for _ in range(20):
+        over = threading.Event()
+        with FaultProxy(("127.0.0.1", 1)) as proxy:
+            thread = threading.Thread(target=connect_until, args=(over, proxy.address))
+            thread.start()
+            over.wait(0.005)
+        over.set()
+        thread.join()
+    # What was not closed would be told of now.
+    gc.collect()
+
+
+def connect_until(over: threading.Event, address: tuple[str, int]) -> None:
+    while not over.wait(0.0002):
+        with socket.socket() as client, contextlib.suppress(OSError):
+            client.connect(address)

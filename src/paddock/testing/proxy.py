@@ -249,6 +249,12 @@ class FaultProxy(Listening):
         return self
 
     async def __aexit__(self, *details: object) -> None:
+        # In virtual time the socket is closed, and connections are made at once.
+        if self._listening is not None and self._listening.fileno() >= 0:
+            # What was accepted in this turn gets its transport in the next one, and only from a
+            # listener that is open.
+            self._running_loop().remove_reader(self._listening)
+            await asyncio.sleep(0)
         self._close()
         for task in list(self._connecting):
             task.cancel()
@@ -319,7 +325,9 @@ class FaultProxy(Listening):
             forget=lambda link: self._links.pop(link, None),
         )
         link.hold(self._blackholes)
-        self._links[link] = None
+        # One that was accepted just before connections were refused gets no transport.
+        if self._listening is not None:
+            self._links[link] = None
         return link.client
 
     async def _connect_to_server(self, link: Link) -> None:
