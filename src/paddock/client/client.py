@@ -254,7 +254,7 @@ class Client(Operations):
         """
         await self._session.close(min(_CLOSE_SECONDS, self._session.timeout))
         # Their requests fail now, so they end.
-        await self._sender.wait_for_tasks()
+        await self._sender.end_tasks()
 
     def another(self) -> Client:
         """Return a client like this one, with a session of its own that is not open yet.

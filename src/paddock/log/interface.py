@@ -15,6 +15,7 @@ A log stores opaque batches under contiguous indices, the first of which is 1. I
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,8 +185,11 @@ class SharedListener(Protocol):
     def committed(self, record: Record) -> None:
         """Take the next record of the log, of any server: in index order, each once."""
 
-    async def room(self) -> None:
-        """Wait until more records can be taken without piling up."""
+    def room(self) -> asyncio.Future[None] | None:
+        """Return None if more records can be taken without piling up.
+
+        Otherwise return what is done when that may be so.
+        """
 
     def failed(self, error: LogError) -> None:
         """Take the news that the log is followed no more: what says `error` does not pass."""

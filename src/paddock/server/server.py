@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from paddock import __version__
 from paddock.log.file.disk import Disk
 from paddock.log.interface import LogError
+from paddock.log.waits import until_none
 from paddock.server.admin.audit import AuditLog
 from paddock.server.admin.audit_format import FAILURE, INVOKED, SERVER_START, SERVER_STOP, SUCCESS
 from paddock.server.admin.four_letter_words import FourLetterWords
@@ -203,7 +204,7 @@ class Server:
         await backing.drain()
         for connection in list(core.connections):
             connection.hold()
-        await core.proposer.drain()
+        await until_none(core.proposer.drain)
         if core.replica.is_dead():
             await self._stop_failed(core)
             return

@@ -142,14 +142,14 @@ class RequestSender:
         future.set_result(result)
         return future
 
-    async def wait_for_tasks(self) -> None:
-        """Wait for all tasks, however they end; the session is over."""
+    def end_tasks(self) -> asyncio.Future[list[Any]]:
+        """Return what is done when all tasks have ended, however; the session is over."""
         # The caller may be one of them, and cannot wait for itself.
         own = asyncio.current_task()
         errands = self._errands - {own}
         for errand in errands:
             errand.cancel()
-        await asyncio.gather(*(self._tasks - {own}), *errands, return_exceptions=True)
+        return asyncio.gather(*(self._tasks - {own}), *errands, return_exceptions=True)
 
     def _watcher(self, watch: Watcher | bool) -> Watcher:
         if not isinstance(watch, bool):

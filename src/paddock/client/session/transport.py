@@ -71,15 +71,17 @@ class Transport:
         if self._asyncio_transport is not None:
             self._asyncio_transport.close()
 
-    async def wait_closed(self) -> None:
-        """Wait until nothing is left of it, after `close`.
+    def wait_closed(self) -> asyncio.Future[None]:
+        """Return what is done when nothing is left of it, after `close`.
 
         Over TLS both sides have to agree to the end; a peer that does not is not waited for.
         """
-        await asyncio.wait((self._gone,), timeout=_CLOSE_SECONDS_MAX)
         if not self._gone.done():
-            self.abort()
-            await asyncio.wait((self._gone,))
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(_CLOSE_SECONDS_MAX, self.abort)
+            self._gone.add_done_callback(lambda _: timer.cancel())
+        # Who waits may be cancelled, and others wait, too.
+        return asyncio.shield(self._gone)
 
     def abort(self) -> None:
         self.is_writable = False

@@ -31,6 +31,7 @@ from paddock.log.interface import (
     SharedListener,
     TrimmedError,
 )
+from paddock.log.waits import until_none
 
 # How long the watch may keep back what is known to be in the log.
 UNSEEN_S: Final = 1.0
@@ -217,7 +218,7 @@ class Follower:
         if self._handed_records >= HANDED_RECORDS_MAX or self._handed_bytes >= HANDED_BYTES_MAX:
             self._handed_records = self._handed_bytes = 0
             self._is_listening = False
-            await self.listener.room()
+            await until_none(self.listener.room)
             self._is_listening = True
             self._heard_at = self._loop.time()
 

@@ -18,6 +18,7 @@ from paddock.log.etcd.figures import LogFigures
 from paddock.log.etcd.keys import Keys
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogError, SharedLog, TrimmedError
+from paddock.log.waits import until_none
 from paddock.server.cluster.connection import StartCalls, open_store
 from paddock.server.cluster.duty import Duty
 from paddock.server.cluster.etcd_watch import EtcdWatch
@@ -229,7 +230,7 @@ class Cluster(Backing):
 
     async def settle(self) -> None:
         assert self._core is not None
-        await self._core.replica.catch_up()
+        await until_none(self._core.replica.catch_up)
 
     def keeps_state(self) -> bool:
         assert self._core is not None

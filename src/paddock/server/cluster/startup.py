@@ -30,6 +30,7 @@ from paddock.log.etcd.service import find_or_create_service, find_service
 from paddock.log.etcd.snapshots import download
 from paddock.log.etcd.store import Store
 from paddock.log.interface import LogCorruptError, LogError, OtherHistoryError, TrimmedError
+from paddock.log.waits import until_none
 from paddock.server.cluster.recorder import Recorder
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.replica import Replica
@@ -128,7 +129,7 @@ class SharedStart:
         failures: list[str] = []
         on_fatal, replica.on_fatal = replica.on_fatal, failures.append
         await self.log.follow(records, records.position())
-        await replica.catch_up()
+        await until_none(replica.catch_up)
         if replica.failure is not None:
             reason = str(replica.failure) or type(replica.failure).__name__
             raise LogCorruptError(f"the log cannot be applied: {reason}") from replica.failure

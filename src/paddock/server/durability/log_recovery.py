@@ -13,6 +13,7 @@ import logging
 from typing import Final
 
 from paddock.log.interface import Log, LogError
+from paddock.log.waits import until_none
 from paddock.server.connections.core import Core
 from paddock.storage.events import LOG_FAILED, LOG_RECOVERED, NOT_SERVING, SERVING_AGAIN
 
@@ -66,7 +67,7 @@ class LogRecovery:
             core.is_read_only = False
             self._abort_connections(SERVING_AGAIN)
             # What turned out to be written comes by the replica, like every record.
-            await core.replica.catch_up()
+            await until_none(core.replica.catch_up)
             if core.replica.is_dead():
                 break
             # No client could be heard meanwhile, so no session is expired for that.

@@ -54,8 +54,9 @@ class AwaitedOutcome(Submitter):
         super().__init__()
         self._outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
 
-    async def wait(self) -> Outcome | None:
-        return await self._outcome
+    def wait(self) -> asyncio.Future[Outcome | None]:
+        """Return what is done when the outcome is known."""
+        return self._outcome
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:
         self._settle(outcome)

@@ -150,14 +150,18 @@ class Proposer(Proposals):
             or 0 < self._bytes_max // share < self._gathered.size + self.waiting_bytes
         )
 
-    async def drain(self) -> None:
-        """Wait until everything that was submitted has been told."""
-        while not self._halted and (
+    def drain(self) -> asyncio.Future[None] | None:
+        """Halt and return None, if everything that was submitted has been told.
+
+        Otherwise return what is done when that may be so.
+        """
+        if not self._halted and (
             self.in_flight or self._replica.is_behind() or self._gathered.length
         ):
             self._drained = self._loop.create_future()
-            await self._drained
+            return self._drained
         self._halted = True
+        return None
 
     def drop(self) -> None:
         """Forget what has gathered; those who wait for it have been disconnected."""

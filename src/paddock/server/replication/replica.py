@@ -215,11 +215,15 @@ class Replica:
         else:
             self._between.append(callback)
 
-    async def catch_up(self) -> None:
-        """Wait until nothing is left to do of what the log has said."""
-        while self.is_behind() and self.failure is None:
+    def catch_up(self) -> asyncio.Future[None] | None:
+        """Return None if nothing is left to do of what the log has said.
+
+        Otherwise return what is done when that may be so.
+        """
+        if self.is_behind() and self.failure is None:
             self._caught_up = self._loop.create_future()
-            await self._caught_up
+            return self._caught_up
+        return None
 
     def fail(self, error: BaseException) -> None:
         """Stop for good: what the log holds cannot be applied here, for want of memory, say."""

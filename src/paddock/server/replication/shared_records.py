@@ -100,10 +100,11 @@ class SharedRecords(Sharing):
         self._waiting_bytes += len(record.payload) + RECORD_BYTES
         self._replica.hear_shared(record)
 
-    async def room(self) -> None:
-        while self._waiting_bytes > WAITING_BYTES_MAX and not self._replica.is_dead():
+    def room(self) -> asyncio.Future[None] | None:
+        if self._waiting_bytes > WAITING_BYTES_MAX and not self._replica.is_dead():
             self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            return self._room
+        return None
 
     def failed(self, error: LogError) -> None:
         self.failure = error

@@ -176,7 +176,7 @@ class Visitor(SharedListener):
         elif member is not None and self._speaker is not None:
             _settle(self._speaker, member)
 
-    async def room(self) -> None:
+    def room(self) -> None:
         pass
 
     def failed(self, error: LogError) -> None:

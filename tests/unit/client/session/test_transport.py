@@ -33,13 +33,13 @@ def test_who_does_not_agree_to_the_end_is_not_waited_for(is_cancelled: bool) -> 
         transport = Transport()
         transport.connection_made(cast(asyncio.Transport, Stubborn(transport)))
         transport.close()
+        begins_at = asyncio.get_running_loop().time()
         if is_cancelled:
             waiting = asyncio.ensure_future(transport.wait_closed())
             await asyncio.sleep(0.5)
             waiting.cancel()
             await asyncio.wait([waiting])
             assert waiting.cancelled()
-        begins_at = asyncio.get_running_loop().time()
         await transport.wait_closed()
         # In virtual time.
         assert asyncio.get_running_loop().time() == begins_at + 1.0

@@ -53,16 +53,26 @@ class Heard:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.failure: LogError | None = None
-        self.has_room = asyncio.Event()
-        self.has_room.set()
+        # While it is not done, there is no room.
+        self._room: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
 
     def committed(self, record: Record) -> None:
         self.records.append(record)
         self._changed.set()
 
-    async def room(self) -> None:
-        await self.has_room.wait()
+    def room(self) -> asyncio.Future[None] | None:
+        return self._room
+
+    def fill(self) -> None:
+        """Have no room, until `make_room`."""
+        self._room = asyncio.get_running_loop().create_future()
+
+    def make_room(self) -> None:
+        room, self._room = self._room, None
+        # Who waited for it may have been cancelled.
+        if room is not None and not room.done():
+            room.set_result(None)
 
     def failed(self, error: LogError) -> None:
         assert self.failure is None, "told twice"

@@ -330,12 +330,12 @@ def test_no_more_is_handed_over_than_there_is_room_for(size: int) -> None:
         for number in range(200):
             model.append(b"somebody", number, bytes(size))
         two = Member(model, "two")
-        two.heard.has_room.clear()
+        two.heard.fill()
         following = asyncio.create_task(two.follow())
         await asyncio.sleep(60)
         told = len(two.heard.records)
         assert 0 < told <= min(HANDED_RECORDS_MAX, HANDED_BYTES_MAX // size)
-        two.heard.has_room.set()
+        two.heard.make_room()
         await following
         assert two.heard.indices == [*range(1, 201)]
         await close(one, two)
@@ -346,12 +346,12 @@ def test_no_more_is_handed_over_than_there_is_room_for(size: int) -> None:
 def test_a_listener_without_room_is_no_reason_to_open_the_watch_again() -> None:
     async def scenario() -> None:
         (one,) = await start(quiet(), "one")
-        one.heard.has_room.clear()
+        one.heard.fill()
         one.propose(*(b"" for _ in range(HANDED_RECORDS_MAX + 10)))
         await one.heard.index(HANDED_RECORDS_MAX)
         await asyncio.sleep(30)
         assert len(one.heard.records) == HANDED_RECORDS_MAX
-        one.heard.has_room.set()
+        one.heard.make_room()
         await one.heard.index(HANDED_RECORDS_MAX + 10)
         assert one.log.figures.reopenings == 0
         await close(one)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paddock.errors import OK, SYSTEM_ERROR
+from paddock.log.waits import until_none
 from paddock.state.entry import Batch
 from tests.support import requests as rq
 from tests.support.logs import Durability
@@ -181,8 +182,8 @@ def test_nobody_needs_to_wait_for_the_end_who_began_to() -> None:
         while not harness.replica.is_behind():  # noqa: ASYNC110 (no time passes)
             await asyncio.sleep(0)
         waiting = [
-            asyncio.create_task(harness.replica.catch_up()),
-            asyncio.create_task(harness.proposer.drain()),
+            asyncio.create_task(until_none(harness.replica.catch_up)),
+            asyncio.create_task(until_none(harness.proposer.drain)),
         ]
         await asyncio.sleep(0)
         for task in waiting:

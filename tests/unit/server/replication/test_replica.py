@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paddock.log.waits import until_none
 from paddock.server.replication.replica import SLICE_SECONDS
 from paddock.state.node import Node
 from tests.support import requests as rq
@@ -221,7 +222,7 @@ def test_nothing_comes_of_a_batch_behind_one_that_failed(outcome: Durability) ->
         assert fatal == ["MemoryError"]
         assert b"/b" not in harness.machine.tree.nodes
         # A stop waits for nothing.
-        await asyncio.wait_for(harness.proposer.drain(), 1)
+        await asyncio.wait_for(until_none(harness.proposer.drain), 1)
         assert harness.replica.is_dead()
 
     run(scenario)
@@ -234,7 +235,7 @@ def test_a_stop_that_waits_for_a_batch_hears_that_it_failed() -> None:
         harness.replica.on_fatal = lambda _: None
         client.send(rq.create("/a"))
         await turn()
-        stopping = asyncio.ensure_future(harness.proposer.drain())
+        stopping = asyncio.ensure_future(until_none(harness.proposer.drain))
         await turn()
         apply_without_memory(harness)
         harness.log.settle()

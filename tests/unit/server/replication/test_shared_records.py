@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from paddock.log.interface import Record
+from paddock.log.waits import until_none
 from paddock.server.replication.lease import Lease
 from paddock.server.replication.proposals import PendingBatch, Proposals
 from paddock.server.replication.replica import Replica
@@ -81,7 +82,7 @@ async def test_who_waits_for_room_is_woken_when_the_state_is_given_up() -> None:
     # A batch is half applied, and a large one comes behind it.
     case.replica._applying = PendingBatch([], [], 0)
     case.records.committed(Record(2, bytes(WAITING_BYTES_MAX + 1), A, 1, 4))
-    waiting = asyncio.ensure_future(case.records.room())
+    waiting = asyncio.ensure_future(until_none(case.records.room))
     await asyncio.sleep(1)
     assert not waiting.done()
     case.replica.fail(ValueError("cannot be applied"))
@@ -100,11 +101,11 @@ async def test_small_records_wait_in_bounded_memory() -> None:
     case.replica.hear_shared = lambda record: None  # type: ignore[method-assign]
     for index in range(2, 2 + WAITING_BYTES_MAX // (RECORD_BYTES + 40)):
         case.records.committed(Record(index, bytes(40), A, index, index))
-    await case.records.room()
+    await until_none(case.records.room)
     case.records.committed(Record(index + 1, bytes(40), A, index, index))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1):
-            await case.records.room()
+            await until_none(case.records.room)
     tracemalloc.start()
     try:
         kept = []
