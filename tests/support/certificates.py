@@ -1,4 +1,7 @@
-"""Certificates for tests: an authority of our own, and what it issues, as PEM files."""
+"""Certificates for tests: an authority of our own, and what it issues, as PEM files.
+
+They have the extensions that RFC 5280 asks for: Python looks for them from 3.13 on.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 DAY: Final = datetime.timedelta(days=1)
 PEM: Final = serialization.Encoding.PEM
 
+_FOR_AUTHORITIES: Final = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 _KEYWORDS: Final = {
     "CN": NameOID.COMMON_NAME,
     "O": NameOID.ORGANIZATION_NAME,
@@ -80,7 +94,14 @@ class Authority:
         builder = builder.add_extension(
             x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False
         )
+        builder = builder.add_extension(_FOR_AUTHORITIES, critical=True)
+        if issuer is not None:
+            builder = builder.add_extension(issuer.key_identifier(), critical=False)
         self.certificate: x509.Certificate = builder.sign((issuer or self).key, hashes.SHA256())
+
+    def key_identifier(self) -> x509.AuthorityKeyIdentifier:
+        """Return what names this authority in what it issues."""
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
 
     def issue(
         self,
@@ -92,7 +113,9 @@ class Authority:
         padding: int = 0,
     ) -> Issued:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(subject, self.certificate.subject, key, valid)
+        builder = _builder(subject, self.certificate.subject, key, valid).add_extension(
+            self.key_identifier(), critical=False
+        )
         if hosts:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([_host(one) for one in hosts]), critical=False
