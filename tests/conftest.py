@@ -8,6 +8,8 @@ users run it.
 Signals that the run was started with as ignored are handled as usual (`tests.support.signals`), and
 hypothesis has no deadline: no test asserts a time.
 
+With CI set, a test that is skipped fails: what it needs is to be there.
+
 A shared server is started once in each process of a run, when the first test asks for it, and runs
 until the end. A test that uses it keeps to nodes of its own and does not harm the server.
 """
@@ -16,7 +18,8 @@ import asyncio
 import asyncio.events
 import contextlib
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -52,6 +55,30 @@ def _new_debug_loop() -> asyncio.AbstractEventLoop:
         # For others: callbacks, futures and transports. The loop itself knows.
         loop.get_debug = lambda: False  # type: ignore[method-assign]
     return loop
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail what is skipped on CI."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _fail_on_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that is skipped on CI."""
+    report = yield
+    if report.skipped:
+        _fail_on_ci(report)
+    return report
+
+
+def _fail_on_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which is a failure where CI is set: {report.longrepr}"
 
 
 asyncio.events.new_event_loop = _new_debug_loop
