@@ -50,7 +50,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all test-oldest test-newest lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges applications judge-3.9 incidents clean help
+.PHONY: install build serve test test-all test-oldest test-newest debian-python fresh lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges applications judge-3.9 incidents clean help
 
 # pip takes what a lock file has, and only if its hash is the one in that file. What PyPI has no wheel of
 # is built by the setuptools of run.txt, which is installed first.
@@ -142,6 +142,28 @@ test-all: announce $(VENV)/.dev judges ## the same, with the tests that take min
 test-oldest: build/oldest/.installed ## unit tests and scenarios with the oldest dependencies that pyproject.toml allows
 	$(PURE) build/oldest/bin/python -m pytest -q --no-header -n $(QUICK_WORKERS) --dist loadfile $(QUICK)
 
+# Python as a distribution ships it is often an older release than the one in .venv, with other defects.
+DEBIAN_PYTHON := /usr/bin/python3
+build/debian/.installed: requirements/dev.txt requirements/run.txt
+	$(DEBIAN_PYTHON) -m venv --clear build/debian
+	build/debian/bin/python $(LOCKED) requirements/run.txt
+	build/debian/bin/python $(LOCKED) requirements/dev.txt
+	PADDOCK_PURE=1 build/debian/bin/python $(EDITABLE)
+	@touch $@
+
+debian-python: $(VENV)/.dev ## unit tests on Debian's own Python, where that is not the one in .venv; part of `make test`
+	@if tools/judges.sh another-python; then $(MAKE) --no-print-directory debian-unit; fi
+
+debian-unit: build/debian/.installed
+	@echo "unit tests on $$(build/debian/bin/python -V), as Debian ships it"
+	$(PURE) build/debian/bin/python -m pytest $(SHARED) $(call BUT,foreign) tests/unit
+
+# As root: Debian 12 and 13 in folders, with nothing but Python, make and git. FRESH=trixie tries one of them; another
+# release of Debian is tried in the same way.
+FRESH ?= bookworm trixie
+fresh: ## README's two commands in a fresh Debian 12 and 13, as root and as a user without rights: two hours (FRESH=)
+	@tools/fresh_all.sh $(FRESH)
+
 # Nothing is locked here: it shows what `make lock` would bring.
 test-newest: ## the same with the newest packages of PyPI, whatever the lock files have
 	$(PYTHON) -m venv --clear build/newest
@@ -164,9 +186,10 @@ WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 both: $(VENV)/.dev
 ifneq ($(COMPILES),)
 	@$(MAKE) --no-print-directory -j2 $(WHOLE_OUTPUT) check $(COMPILED)/.built
-	@$(MAKE) --no-print-directory pure compiled COMPILED_SUITES='$(SUITES)'
+	@$(MAKE) --no-print-directory debian-python pure compiled COMPILED_SUITES='$(SUITES)'
 else
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory debian-python
 	@echo 'every test on plain Python, because there is no C compiler, or PADDOCK_PURE=1 is set'
 	$(PURE) $(BIN)/python -m pytest $(SHARED) $(if $(SHORT),-m '$(SHORT)') $(SUITES)
 endif

@@ -4,7 +4,8 @@
 # headers, etcd, on which several servers share a log, Prometheus, the browser Chromium, and MIT's
 # Kerberos, as Debian packages. What Python needs for Kerberos is compiled from PyPI. Missing packages are installed if that is allowed; otherwise the script
 # says which tests are skipped. With CI set, a missing program is an error. `judges.sh compiler` only
-# returns, as its status, whether modules can be compiled; `judges.sh valgrind` installs only valgrind, and
+# returns, as its status, whether modules can be compiled, and `judges.sh another-python` whether Debian's own Python is
+# another one than that of .venv, and can run Paddock; `judges.sh valgrind` installs only valgrind, and
 # `judges.sh postgresql` only PostgreSQL and what Patroni needs beside it;
 # `judges.sh missing` lists the packages that would be installed.
 # `judges.sh zookeeper-3.9` fetches a second Apache ZooKeeper, 3.9.5, with Curator 5.9: PySpark's source
@@ -22,6 +23,23 @@ raise SystemExit(not os.path.exists(os.path.join(sysconfig.get_path("include"), 
 
 if [ "${1:-}" = compiler ]; then
   command -v gcc >/dev/null && have_headers
+  exit
+fi
+
+# The Python of the distribution, if it is not the one in .venv. What is older than 3.11 is not for us.
+debian_python=/usr/bin/python3
+is_another_python() {
+  [ -x "$debian_python" ] || return
+  "$debian_python" -c 'import sys
+raise SystemExit(sys.version_info < (3, 11))' || return
+  [ "$("$debian_python" -c 'import sys; print(sys.version)')" != "$("$python" -c 'import sys; print(sys.version)')" ]
+}
+
+if [ "${1:-}" = another-python ]; then
+  is_another_python || exit
+  "$debian_python" -c 'import ensurepip' 2>/dev/null && exit
+  echo "judges: without python3-venv, the unit tests do not run on Debian's own Python" >&2
+  [ -n "${CI:-}" ]
   exit
 fi
 
@@ -134,6 +152,8 @@ missing_packages() {
   compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || echo libfaketime
   command -v gcc >/dev/null || echo gcc libc6-dev
   have_headers || echo python3-dev
+  # In a virtual environment of its own.
+  ! is_another_python || "$debian_python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
 }
 
 # Not among the development tools: `make quick` needs no compiler.
@@ -225,7 +245,8 @@ for package in $missing; do
     gcc) what="the compiled build, the benchmark and Apache's C client" ;;
     python3-dev) what="the compiled build" ;;
     valgrind) what="the count of instructions" ;;
-    postgresql | python3-venv) what="Patroni" ;;
+    postgresql) what="Patroni" ;;
+    python3-venv) what="what runs on Debian's own Python" ;;
     *) continue ;;
   esac
   echo "judges: without $package, $what is skipped (${why:-it is still missing})" >&2
