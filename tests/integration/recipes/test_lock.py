@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from paddock.client.client import Client
+from paddock.client.overdue import waited_for
 from paddock.errors import (
     GrantLostError,
     InvalidArgumentError,
@@ -235,13 +237,15 @@ def test_what_is_not_acquired_in_time_names_its_path_and_its_holder(
 
 
 @asyncio_only
-def test_a_timeout_of_asyncio_has_the_holder_in_its_cause(service: Service, path: str) -> None:
+def test_a_timeout_of_asyncio_has_the_holder_in_its_context(service: Service, path: str) -> None:
     async def scenario() -> None:
         async with clients(service, 2) as [holder, waiter], Lock(holder, path) as grant:
             with pytest.raises(TimeoutError) as error:
                 async with asyncio.timeout(3), Lock(waiter, path):
                     pass
-            assert grant.path in "".join(error.value.__cause__.__notes__)  # type: ignore[union-attr]
+            assert grant.path in "".join(waited_for(error.value))
+            # So the user reads it, above the error itself.
+            assert grant.path in "".join(traceback.format_exception(error.value))
 
     run(scenario)
 

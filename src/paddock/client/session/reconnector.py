@@ -28,6 +28,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
+from paddock.client.overdue import waited_for
 from paddock.client.session.digest_md5 import DigestConversation
 from paddock.client.session.handshake import (
     SaslConversation,
@@ -307,8 +308,7 @@ def _explain(error: Exception) -> str:
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, TimeoutError):
         # Who was cancelled by it may have said what it waited for.
-        notes: list[str] = getattr(error.__cause__, "__notes__", [])
-        return notes[0] if notes else "no answer in time"
+        return next(iter(waited_for(error)), "no answer in time")
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     if isinstance(error, OSError) and error.strerror is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
+from paddock.client.overdue import waited_for
 from paddock.client.requests.arguments import check_seconds
 from paddock.errors import LockStateError
 from paddock.recipes.common.departure import OwnedNode
@@ -113,7 +114,7 @@ class BaseHolder:
             async with asyncio.timeout(seconds):
                 return await waiting
         except TimeoutError as error:
-            holder = "; ".join(getattr(error.__cause__, "__notes__", ["waiting for an answer"]))
+            holder = "; ".join(waited_for(error)) or "waiting for an answer"
             raise TimeoutError(f"{self._name}: not acquired in {seconds} s, {holder}") from None
         finally:
             waiting.close()
@@ -147,7 +148,7 @@ class Holder(BaseHolder, ABC):
         # Our latest attempt.
         self._place: Contending | None = None
 
-    # A parameter, since the error of `asyncio.timeout` cannot name the holder.
+    # A parameter, since the message of `asyncio.timeout` cannot name the holder.
     async def acquire(self, *, timeout: float | None = None) -> Grant:  # noqa: ASYNC109
         """Wait until it is ours; the grant is to be released.
 
