@@ -68,14 +68,20 @@ def variables(time_s: int) -> dict[str, str]:
     return {**kept, **fixed, "SOURCE_DATE_EPOCH": str(time_s)}
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive of ours; a Python before 3.11.4 could only do it without a filter."""
+    folder.mkdir(exist_ok=True)
+    plainly = ["--no-same-owner", "--no-same-permissions"]
+    subprocess.run(["tar", *plainly, "-xf", archive, "-C", folder], umask=0o022, check=True)
+
+
 def build_sdist(builder: Path, work: Path, target: Path, commit: str = "HEAD") -> Path:
     """Build the source distribution of a commit with the Python `builder`."""
     source = work / "commit"
     archive = work / "commit.tar"
     command = ["git", "-c", "tar.umask=0022", "archive", "--format=tar", "-o", str(archive), commit]
     subprocess.run(command, cwd=ROOT, check=True)
-    with tarfile.open(archive) as tar:
-        tar.extractall(source, filter="data")
+    unpack(archive, source)
     time_s = commit_time_s(commit=commit)
     code = "import sys, setuptools.build_meta as it; print(it.build_sdist(sys.argv[1]))"
     said = subprocess.check_output(
@@ -97,7 +103,7 @@ def build_wheel(builder: Path, sdist: Path, work: Path, target: Path) -> Path:
     """Build the wheel of a source distribution for the Python `builder`."""
     with tarfile.open(sdist) as tar:
         time_s = int(tar.getmembers()[0].mtime)
-        tar.extractall(work, filter="data")
+    unpack(sdist, work)
     (source,) = (one for one in work.iterdir() if (one / "pyproject.toml").exists())
     wheels = work / "wheels"
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--no-cache-dir"]

@@ -27,6 +27,7 @@ from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
+from paddock.storage.maintenance.unpacking import unpack
 from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
@@ -131,7 +132,7 @@ def test_a_snapshot_is_a_backup_and_restores_what_there_was(site: Site, tmp_path
 def unpacked(file: Path) -> Path:
     folder = file.with_suffix("")
     with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(archive, folder)
     return folder
 
 

@@ -18,6 +18,7 @@ from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.data_directory import CACHE
 from paddock.storage.maintenance.backup import Manifest, read_backup
 from paddock.storage.maintenance.history_backup import PREFIX, is_history
+from paddock.storage.maintenance.unpacking import unpack
 from paddock.storage.replay import Replay
 
 
@@ -88,7 +89,5 @@ class BackupSource:
         folder = Path(mkdtemp(prefix="paddock-history-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         with tarfile.open(self._path, "r:*") as archive:
-            for member in archive:
-                if member.isfile() and is_history(member.name):
-                    archive.extract(member, folder, filter="data")
+            unpack(archive, folder, is_history)
         self._unpacked = folder

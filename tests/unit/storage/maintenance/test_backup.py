@@ -22,6 +22,7 @@ from paddock.storage.maintenance.backup import (
 )
 from paddock.storage.maintenance.check import check
 from paddock.storage.maintenance.history_backup import history_files
+from paddock.storage.maintenance.unpacking import unpack
 from paddock.storage.state_swap import write_state
 from tests.unit.log.folders import SESSION, FolderBuilder, names, paths
 
@@ -135,7 +136,7 @@ def test_a_backup_that_is_unpacked_by_hand_is_a_data_folder(loaded: Loaded, tmp_
     data, _ = written(loaded, tmp_path)
     folder = tmp_path / "by hand"
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(archive, folder)
     report = check(folder)
     assert not report.findings
     assert paths(load(folder).machine) == set(names(7))
