@@ -30,12 +30,12 @@ MESSAGE_BYTES_MAX: Final = 4096
 _DIRECTIVES_MAX: Final = 32
 
 _SPACE: Final = r"[ \t\r\n]*+"
-# A directive with the empty elements before it, up to the comma behind it. Possessive: no character
-# is looked at twice.
+# A directive with the empty elements before it, up to the comma behind it. No character fits two
+# of its parts that follow each other, so none is looked at again and again.
 _DIRECTIVE: Final = re.compile(
     (
         rf"[ \t\r\n,]*+(?:([!#$%&'*+.^_`|~0-9A-Za-z-]++){_SPACE}={_SPACE}"
-        rf'(?:"((?:[^"\\]|\\.)*+)"|([^\x00-\x20\x7f",;=]++)){_SPACE})?+(?:,|\Z)'
+        rf'(?:"([^"\\]*+(?:\\.[^"\\]*+)*)"|([^\x00-\x20\x7f",;=]++)){_SPACE})?(?:,|\Z)'
     ).encode(),
     re.DOTALL,
 )

@@ -35,13 +35,15 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 _NUMBER_BYTES_MAX: Final = 4096
 
 _ESCAPED: Final = r'\\(?:[0-9a-fA-F]{2}|[,=\n+<>#;\\"])'
-# An attribute and its divider. Possessive, so that no character is looked at twice.
+# Escapes, each with what is plain behind it. After every hundred the matcher forgets how it has
+# come there: it would need memory for each of them, in a name that may have half a million.
+_QUOTED: Final = rf'[^\\"]*+(?>(?:{_ESCAPED}[^\\"]*+){{1,100}})*'
+_UNQUOTED: Final = rf'[^\\,+<>;"]*+(?>(?:(?:{_ESCAPED}|\\ )[^\\,+<>;"]*+){{1,100}})*'
+# An attribute and its divider. No character fits two parts that follow each other, so none is
+# looked at again and again.
 _ATTRIBUTE: Final = re.compile(
-    r'([^=\\",;+]*+)=[ \n]*+(?:'
-    r"#((?:[0-9a-fA-F]{2})*+)[ \n]*+"
-    rf'|"(?:[^\\"]|{_ESCAPED})*+"[ \n]*+'
-    rf'|(?!#)(?:[^\\,+<>;"]|{_ESCAPED}|\\ )*+'
-    r")([,;+]|\Z)"
+    r'([^=\\",;+]*+)=[ \n]*+(?:#([0-9a-fA-F]*+)[ \n]*+'
+    rf'|"{_QUOTED}"[ \n]*+|(?!#){_UNQUOTED})([,;+]|\Z)'
 )
 
 
@@ -53,7 +55,7 @@ def is_distinguished_name(text: str) -> bool:
         match = _ATTRIBUTE.match(text, end)
         if match is None or not _is_keyword(match[1].translate(_UPPER).strip(_BLANKS)):
             return False
-        if match[2] is not None and not _is_encoding(bytes.fromhex(match[2])):
+        if match[2] is not None and not _is_encoding(match[2]):
             return False
         divider, end = match[3], match.end()
     return True
@@ -69,10 +71,11 @@ def _is_keyword(keyword: str) -> bool:
     return int(first) == 2 or (int(first) < 2 and int(second) < 40)
 
 
-def _is_encoding(encoding: bytes) -> bool:
-    """Return whether it is one whole value in DER."""
-    if len(encoding) < 2:
+def _is_encoding(digits: str) -> bool:
+    """Return whether these are the digits of one whole value in DER."""
+    if len(digits) < 4 or len(digits) % 2:
         return False
+    encoding = bytes.fromhex(digits)
     length = encoding[1]
     begin = 2
     if length > 0x80:

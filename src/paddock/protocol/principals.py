@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_PRINCIPAL: Final = re.compile(r"[^/@]*+(?:/[^/@]*+)?+@[^/@]*+")
+_PRINCIPAL: Final = re.compile(r"[^/@]*+(?:/[^/@]*+)?@[^/@]*+")
 
 
 def is_sasl_id(identifier: str) -> bool:

@@ -142,6 +142,7 @@ def test_a_root_that_is_not_there_is_one_line(service: Service, path: str, comma
     ("arguments", "says"),
     [
         (["find", "--regex", "["], "Invalid value for '--regex': unterminated character set"),
+        (["find", "--data-regex", "(ab)*+"], "Invalid value for '--data-regex': ')*+': not every"),
         (["find", "--data-regex", "("], "Invalid value for '--data-regex': missing )"),
         (["find", "--older", "1y"], "Invalid value for '--older': '1y' is no age"),
         (["find", "--larger", "x"], "Invalid value for '--larger': 'x' is no size"),

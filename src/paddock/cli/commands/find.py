@@ -16,6 +16,7 @@ from paddock.cli.output import tell_problem
 from paddock.cli.service import NODE_PATH, client_command
 from paddock.client.client import Client
 from paddock.protocol.records import Stat
+from paddock.server.config.expressions import possessive_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ def parse_session(text: str) -> int:
 
 def parse_regex(text: str) -> "re.Pattern[str]":
     """Compile a regular expression; raises BadParameter."""
+    possessive = possessive_group(text)
+    if possessive is not None:
+        why = "not every Python matches it rightly"
+        raise click.BadParameter(f"{possessive!r}: {why}; write (?>…)")
     try:
         return re.compile(text)
     except re.error as error:

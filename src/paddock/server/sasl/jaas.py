@@ -26,7 +26,7 @@ BYTES_MAX: Final = 1 << 20
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\f\r\n]++|//[^\n]*+|/\*.*?\*/)
-      | (?P<text>"(?:[^"\\\n]|\\[^\n])*+")
+      | (?P<text>"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*")
       | (?P<sign>[{};=])
       | (?P<word>[^\s{};="/]++)""",
     re.DOTALL | re.VERBOSE,

@@ -11,7 +11,7 @@ the settings take them away.
                                       the second expression, with what the third replaces
 
 `$0` is the realm. Expressions are Java's. Those that Python reads in another way, or not at all,
-are refused at the start.
+are refused at the start, and so are those that some of its releases match wrongly.
 
 Where no rule fits, the identity is the principal as it is. Upstream uses the name then that the
 client asks for, which lets users of a trusted realm be anybody.
@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.server.config.config import ConfigError
+from paddock.server.config.expressions import possessive_group
 
 _PRINCIPAL: Final = re.compile(r"([^/@]*+)(?:/([^/@]*+))?@([^/@]*+)")
 _RULE: Final = re.compile(
-    r"\s*+(?:DEFAULT|RULE:\[(\d{1,2}):([^\]]*+)\](?:\(([^)]*+)\))?+"
-    r"(?:s/([^/]*+)/([^/]*+)/(g)?+)?+)"
+    r"\s*+(?:DEFAULT|RULE:\[(\d{1,2}):([^\]]*+)\](?:\(([^)]*+)\))?"
+    r"(?:s/([^/]*+)/([^/]*+)/(g)?)?)"
 )
 _PARAMETER: Final = re.compile(r"\$(\d*)")
 # In the text that replaces: a group, or a character that stands for itself.
@@ -158,6 +159,9 @@ def _expression(rule: str, pattern: str) -> re.Pattern[str]:
     foreign = _FOREIGN.search(pattern)
     if foreign is not None:
         raise _refused(rule, f"{foreign[0]!r} is not understood here")
+    possessive = possessive_group(pattern)
+    if possessive is not None:
+        raise _refused(rule, f"{possessive!r} is not understood here: write (?>…)")
     try:
         with warnings.catch_warnings():
             # What may mean something else in another version.

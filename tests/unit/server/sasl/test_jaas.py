@@ -114,3 +114,24 @@ def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
     file.write_bytes(b" " * (BYTES_MAX + 1))
     with pytest.raises(ConfigError, match=r"jaas.conf: the JAAS file is larger than"):
         read_section(file, "Server")
+
+
+@pytest.mark.parametrize("piece", ["\\\\", "\\a", "a", " ", "/*", '\\"', "x=", "{"])
+def test_a_text_without_an_end_is_refused_however_long_it_is(file: Path, piece: str) -> None:
+    long = f'Server {{ A required x="{piece * 100_000}'
+    assert error_of(file, long) == NOT_WHOLE
+    assert read(file, f'{long}"; }};')[0].options["x"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *[(r"\\", "\\"), (r"\"", '"'), (r"a\"b\\", 'a"b\\'), (r"\\\"a", '\\"a'), ("", "")],
+        *[("a" * 1000, "a" * 1000), (r"\"" * 1000, '"' * 1000)],
+    ],
+)
+def test_a_quoted_text_ends_where_no_backslash_is_before_the_quote(
+    file: Path, written: str, value: str
+) -> None:
+    (module,) = read(file, f'Server {{ A required x="{written}" y="z"; }};')
+    assert module.options == {"x": value, "y": "z"}

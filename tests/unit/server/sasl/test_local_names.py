@@ -64,6 +64,11 @@ def test_words_are_those_of_ascii_as_in_java() -> None:
     assert identity("älice@OURS", r"RULE:[1:$1](\w+)", has_realm=False) == "älice@OURS"
 
 
+def test_what_is_kept_once_it_has_matched_is_as_in_java() -> None:
+    rules = "RULE:[1:$1](a[^x]*+)s/(?>(?:al?i)*)l*+(.*+)/$1/"
+    assert identity("aialice@OURS", rules, has_realm=False) == "ce"
+
+
 @pytest.mark.parametrize("rules", ["RULE:[1:$1@$0]", "RULE:[2:$1/$2]", "RULE:[1:$1]s/a/@/"])
 def test_a_rule_must_not_make_a_whole_principal(rules: str) -> None:
     principal = "ana/x@OURS" if rules.startswith("RULE:[2") else "ana@OURS"
@@ -91,6 +96,9 @@ def test_other_names_are_refused(principal: str) -> None:
         ("RULE:[1:$1](a**)", "multiple repeat"),
         (r"RULE:[1:$1](\p{Alpha}+)", r"is not understood here"),
         ("RULE:[1:$1]([a-z&&[^b]])", "is not understood here"),
+        # An atomic group is fine, and so is a possessive repeat of one character.
+        ("RULE:[1:$1]s/(a|lice)*+/x/", r"'\)\*\+' is not understood here: write \(\?>…\)"),
+        (r"RULE:[1:$1]s/(a)\1++/x/", r"1\+\+' is not understood here"),
     ],
 )
 def test_what_is_not_understood_is_an_error_at_the_start(rules: str, why: str) -> None:
