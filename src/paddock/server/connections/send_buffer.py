@@ -248,6 +248,11 @@ class SendBuffer:
                 if data:
                     transport.write(data)
         if self.is_last and transport is not None and not self._waiting:
+            self._close(transport)
+
+    def _close(self, transport: asyncio.Transport) -> None:
+        # Once: a transport of TLS that is closed again cannot be aborted any more.
+        if not transport.is_closing():
             transport.close()
 
     def discard(self) -> None:

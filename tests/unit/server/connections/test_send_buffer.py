@@ -28,6 +28,7 @@ class Recorder(asyncio.Transport):
         self.written = b""
         self.waiting = 0
         self.is_being_closed = False
+        self.closes = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -37,6 +38,10 @@ class Recorder(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.is_being_closed
+
+    def close(self) -> None:
+        self.is_being_closed = True
+        self.closes += 1
 
 
 @pytest.fixture
@@ -138,6 +143,17 @@ def test_a_peer_that_has_gone_is_left_to_the_transport(
     buffer.packets(b"answer", 1)
     buffer.flush(gives_way=True)
     assert transport.written == b"answer"
+
+
+def test_a_transport_is_closed_once_however_often_the_last_is_flushed(
+    transport: Recorder, buffer: SendBuffer
+) -> None:
+    buffer.flush()
+    assert transport.closes == 0
+    buffer.is_last = True
+    buffer.flush()
+    buffer.flush()
+    assert transport.closes == 1
 
 
 def test_without_a_socket_of_its_own_all_goes_through_the_transport(
