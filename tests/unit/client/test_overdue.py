@@ -1,16 +1,19 @@
-"""What was waited for when the time was up, in every release of Python."""
+"""Time limits in every release of Python, and what was waited for when the time was up."""
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from typing import Any, TypeVar
 
 import pytest
 
-from paddock.client.overdue import waited_for
+from paddock.client.overdue import limited, waited_for
 from paddock.testing import run_virtually
+
+T = TypeVar("T")
 
 
 async def _wait() -> None:
@@ -56,6 +59,77 @@ def test_an_error_that_is_handled_meanwhile_says_nothing() -> None:
         except ValueError as other:
             other.add_note("waiting for something else")
             assert await wait() == ["waiting for a reply"]
+
+    run_virtually(scenario())
+
+
+async def _after_a_cancellation(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do something as who cleans up does it: in a task that was cancelled."""
+
+    async def body() -> T:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            return await work()
+        raise AssertionError("it is cancelled")
+
+    task = asyncio.create_task(body())
+    await asyncio.sleep(0)
+    task.cancel()
+    return await task
+
+
+def test_a_limit_is_a_limit_in_a_task_that_was_cancelled() -> None:
+    async def work() -> TimeoutError:
+        with pytest.raises(TimeoutError) as error:
+            async with limited(asyncio.timeout(1)):
+                await _wait()
+        return error.value
+
+    async def scenario() -> None:
+        for error in await work(), await _after_a_cancellation(work):
+            assert isinstance(error.__cause__, asyncio.CancelledError)
+            assert waited_for(error) == ["waiting for a reply"]
+
+    run_virtually(scenario())
+
+
+def test_what_ends_in_time_is_not_overdue_in_a_task_that_was_cancelled() -> None:
+    async def work() -> str:
+        async with limited(asyncio.timeout(1)):
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(2)
+        return "in time"
+
+    assert run_virtually(_after_a_cancellation(work)) == "in time"
+
+
+@pytest.mark.parametrize("at", [0.5, 1.0])
+def test_who_cancels_within_the_limit_wins(at: float) -> None:
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        async with limited(asyncio.timeout(1)):
+            asyncio.get_running_loop().call_later(at, task.cancel)
+            await asyncio.sleep(100)
+
+    async def scenario() -> None:
+        for ending in work(), _after_a_cancellation(work):
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.create_task(ending)
+
+    run_virtually(scenario())
+
+
+def test_an_error_within_the_limit_is_that_error() -> None:
+    async def work() -> None:
+        async with limited(asyncio.timeout(1)):
+            raise ValueError("no good")
+
+    async def scenario() -> None:
+        for ending in work(), _after_a_cancellation(work):
+            with pytest.raises(ValueError, match="no good"):
+                await ending
 
     run_virtually(scenario())
 

@@ -14,6 +14,7 @@ import click
 
 from paddock.cli.output import CannotBeDone, line_about
 from paddock.client.client import Client
+from paddock.client.overdue import limited
 from paddock.errors import (
     NodeExistsError,
     NoNodeError,
@@ -84,7 +85,7 @@ class Site:
         By a session of its own: that of the client may be what was lost.
         """
         try:
-            async with asyncio.timeout(_REMOVAL_S), client.another() as other:
+            async with limited(asyncio.timeout(_REMOVAL_S)), client.another() as other:
                 if (await other.get(self.path)).data == self._mark:
                     await other.delete_tree(self.path)
         except NoNodeError:

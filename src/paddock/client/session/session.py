@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from paddock.client.metrics import ClientMetrics
 from paddock.client.observer import Observer, SessionObserver
+from paddock.client.overdue import limited
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.requests.in_flight import InFlight
@@ -220,7 +221,7 @@ class Session:
         """End the session when all requests are answered, or after `deadline` seconds."""
         try:
             if self._established.done() and not self.state.is_final:
-                async with asyncio.timeout(deadline):
+                async with limited(asyncio.timeout(deadline)):
                     await asyncio.shield(self._ask_to_close())
         except (TimeoutError, ServiceError) as error:
             reason = str(error) or "no answer in time"

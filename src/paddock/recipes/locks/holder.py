@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
-from paddock.client.overdue import waited_for
+from paddock.client.overdue import limited, waited_for
 from paddock.client.requests.arguments import check_seconds
 from paddock.errors import LockStateError
 from paddock.recipes.common.departure import OwnedNode
@@ -111,7 +111,7 @@ class BaseHolder:
         """Wait; after some seconds raise a TimeoutError that names the holder."""
         try:
             check_seconds("timeout", seconds)
-            async with asyncio.timeout(seconds):
+            async with limited(asyncio.timeout(seconds)):
                 return await waiting
         except TimeoutError as error:
             holder = "; ".join(waited_for(error)) or "waiting for an answer"

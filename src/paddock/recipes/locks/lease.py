@@ -35,6 +35,7 @@ from contextlib import suppress
 from typing import Final
 
 from paddock.client.client import Client
+from paddock.client.overdue import limited
 from paddock.client.requests.arguments import check_positive_seconds
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
 from paddock.layouts import LEASE
@@ -228,7 +229,7 @@ class _LeasePlace(Place):
             self.tell_blocked(path)
             # At the deadline it is looked at once more: there may be a newer version.
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
+                async with limited(asyncio.timeout_at(deadline)):
                     await signal.wait()
             self.tell_woken(signal.zxid)
 

@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.client.client import Client
+from paddock.client.overdue import limited
 from paddock.client.requests.arguments import check_count, check_seconds, checked_data
 from paddock.client.transaction import Transaction
 from paddock.errors import (
@@ -425,7 +426,7 @@ async def _wait(signal: Signal, seconds: float | None) -> None:
     """Wait for a signal, but not longer than some seconds."""
     limit = None if seconds is None else min(seconds, _SLEEP_SECONDS_MAX)
     with suppress(TimeoutError):
-        async with asyncio.timeout(limit):
+        async with limited(asyncio.timeout(limit)):
             await signal.wait()
 
 

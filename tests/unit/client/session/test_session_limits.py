@@ -50,6 +50,32 @@ def test_a_reply_in_pieces_is_waited_for_up_to_five_thirds_of_the_timeout(
     run_virtually(scenario())
 
 
+def test_a_task_that_was_cancelled_closes_a_client_that_nobody_answers() -> None:
+    """It goes on after that, to clean up the rest."""
+
+    async def work(server: EmbeddedServer) -> str:
+        async with FaultProxy(server.address) as proxy:
+            client = connect(proxy.hosts, random=Random(1))
+            await client.start()
+            proxy.blackhole()
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                await client.close()
+                proxy.heal()
+                return "cleaned up"
+            raise AssertionError("it is cancelled")
+
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            task = asyncio.create_task(work(server))
+            await asyncio.sleep(1)
+            task.cancel()
+            assert await task == "cleaned up"
+
+    run_virtually(scenario())
+
+
 @pytest.mark.parametrize(("timeout", "seconds"), [(20.0, 5.0), (4.0, 4.0)])
 def test_a_client_that_nobody_answers_is_closed_after_five_seconds(
     timeout: float, seconds: float
