@@ -18,6 +18,8 @@ _REASONS: Final = {
     EACCES: "not permitted",
     EPERM: "not permitted",
 }
+# From 3.11.8 and 3.12.2 on, asyncio tries all addresses of a name, and does not say why each fails.
+_NOTHING_BOUND: Final = "could not bind on any address"
 
 
 class PortError(PaddockError):
@@ -75,4 +77,6 @@ def _reason(error: OSError, host: str) -> str:
     reason = error.strerror or str(error)
     if isinstance(error, socket.gaierror):
         return f"{host}: {reason}"
+    if error.errno is None and reason.startswith(_NOTHING_BOUND):
+        return _REASONS[EADDRNOTAVAIL]
     return _REASONS.get(error.errno or 0, reason)

@@ -11,6 +11,36 @@ from paddock.server.connections.ports import PortError, explained, start_listeni
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_an_address_of_another_machine_is_refused_in_words(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        # An address for documentation.
+        with (
+            pytest.raises(PortError, match=r"192\.0\.2\.1:0: it is no address of this machine"),
+            explained("192.0.2.1", 0),
+        ):
+            await loop.create_server(asyncio.Protocol, "192.0.2.1", 0)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        OSError(99, "error while attempting to bind on address ('192.0.2.1', 0)"),
+        OSError("could not bind on any address out of [('192.0.2.1', 0)]"),
+    ],
+)
+def test_each_release_of_asyncio_is_understood(said: OSError) -> None:
+    with pytest.raises(PortError, match="it is no address of this machine"):
+        with explained("192.0.2.1", 0):
+            raise said
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize("looked_at", [False, True])
 def test_the_second_of_two_that_bound_a_port_is_told(
     new_loop: Callable[[], asyncio.AbstractEventLoop], looked_at: bool
