@@ -94,7 +94,7 @@ def shared_paddock() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def shared_apache() -> Iterator[Server]:
-    """An Apache ZooKeeper."""
+    """An Apache ZooKeeper, Debian's."""
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(ApacheServer())
@@ -105,7 +105,7 @@ def shared_apache() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def shared_apache_39() -> Iterator[Server]:
-    """An Apache ZooKeeper 3.9."""
+    """An Apache ZooKeeper 3.9, the one that is fetched."""
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(ApacheServer39())

@@ -3,8 +3,9 @@
 A test gets `server`, `base` (an empty node of its own below the root) and `connect`, which opens
 sessions that end with the test. Without Apache ZooKeeper its part is skipped, on CI it fails.
 
-Three more servers: Apache ZooKeeper 3.9, in `make test-all`; a member of an ensemble of 3.8; and a
-member of three Paddocks. `on_ensemble.py` says of the last two for which tests, and when.
+`apache` is Debian's Apache ZooKeeper, of whichever release. Three more servers: the one of 3.9 that
+is fetched, in `make test-all`; a member of an ensemble of Debian's; and a member of three Paddocks.
+`on_ensemble.py` says of the last two for which tests, and when.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from tests.support import requests as rq
 from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
-from tests.support.curator import CURATOR_54, CURATOR_59, compiled
+from tests.support.curator import DEBIANS, FETCHED, compiled
 from tests.support.judges import skip_or_fail
 from tests.support.members import Ensemble
 from tests.support.paddock_cluster import PaddockCluster, PaddockMember
 from tests.support.paddock_server import PaddockServer
+from tests.support.records import Code
 from tests.support.server import Options, Server, ServerFailedError, ServerMissingError
 
 SERVERS: Final[dict[str, type[Server]]] = {
@@ -70,10 +72,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     # Each server with the Curator of its time, and ours with both.
     pairs = [
-        pytest.param(name, CURATOR_59 if name == "apache-3.9" else CURATOR_54, marks=each)
+        pytest.param(name, FETCHED if name == "apache-3.9" else DEBIANS, marks=each)
         for name, each in marks.items()
     ]
-    new = pytest.param("paddock", CURATOR_59, marks=[pytest.mark.judge, pytest.mark.long])
+    new = pytest.param("paddock", FETCHED, marks=[pytest.mark.judge, pytest.mark.long])
     metafunc.parametrize(("server", "curator"), [*pairs, new], indirect=True, scope="session")
 
 
@@ -160,10 +162,13 @@ def another(server: Server, options: Options | None = None) -> Iterator[Server]:
             yield own
 
 
-def need_lone_check(server: Server) -> None:
-    """Skip a test about a check outside a multi where there is no such request."""
-    if not LONE_CHECK_IS_KNOWN.on(server):
-        pytest.skip("a check outside a multi is an unknown opcode here")
+def is_lone_check_refused(server: Server, client: wire.Client) -> bool:
+    """Return whether a check outside a multi is an unknown request, having seen that it is."""
+    if LONE_CHECK_IS_KNOWN.on(server):
+        return False
+    assert client.call(rq.check("/")).err == Code.UNIMPLEMENTED
+    client.wait_closed()
+    return True
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Where Paddock differs from Apache ZooKeeper 3.8.0 or 3.9.5 on purpose, each with its reason.
+"""Where Paddock differs from Apache ZooKeeper on purpose, each with its reason.
 
-A row tells what 3.8.0, 3.9.5 and Paddock do. Where it says nothing of 3.9.5, that does what 3.8.0
-does; it is seen, not assumed: the suite runs on all three.
+A row tells what 3.8.0 does, what Paddock does, and what Apache ZooKeeper does since which later
+release. Where it says nothing of those, they do what 3.8.0 does; it is seen, not assumed: the suite
+runs on the releases that `tests/support/release.py` names.
 
 Nothing else in the suite asks which server it talks to. A test takes its expected value from here:
 
@@ -10,25 +11,26 @@ Nothing else in the suite asks which server it talks to. A test takes its expect
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tests.support.records import Code
-from tests.support.server import Server
+from tests.support.release import Release
+from tests.support.server import Service
 
 T = TypeVar("T")
 
 
 class _Like(Enum):
-    """Whom 3.9.5 behaves like, in place of a value of its own."""
+    """Whom a release behaves like, in place of a value of its own."""
 
-    APACHE_38 = auto()
     PADDOCK = auto()
 
 
-#: For differences that are gone in 3.9.5.
-AS_PADDOCK = _Like.PADDOCK
+#: For differences that are gone.
+AS_PADDOCK: Final = _Like.PADDOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +42,18 @@ class Difference(Generic[T]):
     #: What 3.8.0 does.
     apache: T
     paddock: T
-    #: What 3.9.5 does.
-    apache39: T | _Like = _Like.APACHE_38
+    #: What later releases do, each until the next one that is named.
+    since: Mapping[tuple[int, ...], T | _Like] = field(default_factory=dict)
 
-    @property
-    def has_own_39(self) -> bool:
-        """Whether 3.9.5 does something that neither 3.8.0 nor Paddock does."""
-        return not isinstance(self.apache39, _Like)
-
-    def on(self, server: Server) -> T:
+    def on(self, server: Service) -> T:
         """Return the value to expect of this server."""
-        if server.name == "apache":
-            return self.apache
-        if server.name != "apache-3.9" or self.apache39 is _Like.PADDOCK:
-            return self.paddock
-        return self.apache if self.apache39 is _Like.APACHE_38 else self.apache39
+        return self.paddock if server.release is None else self.of(server.release)
+
+    def of(self, release: Release) -> T:
+        """Return the value to expect of this release of Apache ZooKeeper."""
+        reached = [first for first in self.since if release >= first]
+        found = self.since[max(reached)] if reached else self.apache
+        return self.paddock if isinstance(found, _Like) else found
 
 
 KERBEROS_AS_SOMEBODY_ELSE = Difference(
@@ -80,25 +79,25 @@ LONE_CHECK_IS_ANSWERED = Difference(
 
 LONE_CHECK_IS_KNOWN = Difference(
     "a check outside a multi is a request like any other",
-    "to 3.9.5 its opcode is unknown: it answers Unimplemented and closes the connection",
+    "since 3.9.3 Apache does not know its opcode, answers Unimplemented and hangs up",
     apache=True,
-    apache39=False,
+    since={(3, 9, 3): False},
     paddock=True,
 )
 
 UNDECODABLE_WRITE_TAKES_A_ZXID = Difference(
     "a write whose body cannot be decoded takes a zxid",
-    "3.9.5 decodes a request before it takes one, but that of a multi; ours takes one for each",
+    "3.9 decodes a request before it takes one, but that of a multi; ours takes one for each",
     apache=True,
-    apache39=False,
+    since={(3, 9): False},
     paddock=True,
 )
 
 MULTI_BAD_FLAGS_FAIL_ALONE = Difference(
     "a create in a multi with flags or an ACL that mean nothing fails as a step",
-    "3.9.5 refuses the whole multi as undecodable, and says not which step was wrong",
+    "3.9 refuses the whole multi as undecodable, and says not which step was wrong",
     apache=True,
-    apache39=False,
+    since={(3, 9): False},
     paddock=True,
 )
 
@@ -127,21 +126,21 @@ CHECK_WATCHES_OF_OTHERS = Difference(
     "checkWatches finds a watch that only another session has",
     "3.8.0 looks whether anybody watches the path; 3.9 asks for the caller's own",
     apache=Code.OK,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=Code.NO_WATCHER,
 )
 
 DELETE_CONTAINER_WORKS = Difference(
     "deleteContainer from a client",
-    "3.8.0 misreads the path and always answers BadArguments; we decode it as 3.9.5 does",
+    "3.8.0 misreads the path and always answers BadArguments; we decode it as 3.9 does",
     apache=False,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=True,
 )
 
 DELETE_CONTAINER_NEEDS_DELETE = Difference(
     "deleteContainer from a client needs DELETE on the parent",
-    "3.9.5 asks nobody: any client deletes any empty node",
+    "3.9 asks nobody: any client deletes any empty node",
     apache=False,
     paddock=True,
 )
@@ -190,9 +189,9 @@ TEXT_BEYOND_THE_BASIC_PLANE = Difference(
 
 IPV6_IN_ACLS = Difference(
     "an ACL may name an IPv6 address",
-    "3.8.0 knows IPv4 only, so that a client over IPv6 cannot be named at all",
+    "until 3.9.4 it knows IPv4 only, so that a client over IPv6 cannot be named at all",
     apache=Code.INVALID_ACL,
-    apache39=AS_PADDOCK,
+    since={(3, 9, 4): AS_PADDOCK},
     paddock=Code.OK,
 )
 
@@ -207,7 +206,7 @@ MULTI_MAKES_CONTAINERS_OF_ANY_FLAGS = Difference(
     "createContainer in a multi makes a container whatever its flags are",
     "in a multi it is the flags that count, of every create; no client sends others with this one",
     apache=False,
-    apache39=True,
+    since={(3, 9): True},
     paddock=False,
 )
 
@@ -215,7 +214,7 @@ MULTI_ERROR_HAS_BODY = Difference(
     "an undecodable multi may carry results after its MarshallingError",
     "an error reply has no body; no client reads one",
     apache=True,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=False,
 )
 
@@ -230,7 +229,7 @@ MULTI_NULL_PATH_HIDES_ITS_ZXID = Difference(
     "a multi with a null path takes a zxid without showing it in its reply",
     "every write shows the zxid it took",
     apache=True,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=False,
 )
 
@@ -262,14 +261,6 @@ ENVI_NAMES_FOLDERS = Difference(
     paddock=False,
 )
 
-VERSION = Difference(
-    "the version that a server names",
-    "clients ask it for what a server can do",
-    apache=(3, 8, 0),
-    apache39=(3, 9, 5),
-    paddock=(3, 8, 0),
-)
-
 HASH_OF_NOW = Difference(
     "hash shows the digest of the present state",
     "Apache keeps one for every 128th zxid, and none unless digests are switched on",
@@ -288,7 +279,7 @@ AUDIT_OF_A_TTL_NODE = Difference(
     "the creation of a TTL node outside a transaction is in the audit log",
     "an audit log that leaves something out is none",
     apache=0,
-    apache39=AS_PADDOCK,
+    since={(3, 9, 4): AS_PADDOCK},
     paddock=1,
 )
 
@@ -315,9 +306,9 @@ AUDIT_LINES_CAN_BE_FORGED = Difference(
 
 AUDIT_OF_WHAT_IS_NOT_UNDERSTOOD = Difference(
     "a request that cannot be understood is in the audit log",
-    "somebody tried; 3.8.0 logs an exception of its own instead, 3.9.5 a type nobody asked for",
+    "somebody tried; 3.8.0 logs an exception of its own instead, 3.9 a type nobody asked for",
     apache=[],
-    apache39=["create znode_type=persistent result=failure"],
+    since={(3, 9): ["create znode_type=persistent result=failure"]},
     paddock=["create result=failure"],
 )
 
@@ -354,15 +345,15 @@ ADMIN_COMMANDS = Difference(
     "there is no JVM with system properties, among which Apache shows the superuser's digest; and"
     " two commands of 3.9 are there",
     apache=sorted([*_COMMANDS, "system_properties"]),
-    apache39=sorted([*_COMMANDS, "restore", "snapshot", "system_properties"]),
+    since={(3, 9): sorted([*_COMMANDS, "restore", "snapshot", "system_properties"])},
     paddock=sorted([*_COMMANDS, "past", "restore", "snapshot"]),
 )
 
 ADMIN_POST = Difference(
     "a POST of a command that only answers",
-    "3.9.5 has commands that are sent, and fails at the others",
+    "3.9 has commands that are sent, and fails at the others",
     apache=405,
-    apache39=500,
+    since={(3, 9): 500},
     paddock=405,
 )
 
@@ -370,7 +361,7 @@ TLS_VERSION = Difference(
     "the version of TLS that a server speaks whose settings do not say",
     "Apache speaks one, ours the two that are safe",
     apache=["TLSv1_2"],
-    apache39=["TLSv1_3"],
+    since={(3, 9, 2): ["TLSv1_3"]},
     paddock=["TLSv1_2", "TLSv1_3"],
 )
 
@@ -426,7 +417,7 @@ EXISTS_NEEDS_READ = Difference(
     "exists needs READ on a node that is there",
     "3.8.0 answers anybody; since 3.7.3, 3.8.4 and 3.9.2 it asks (ZOOKEEPER-2590)",
     apache=False,
-    apache39=AS_PADDOCK,
+    since={(3, 9, 2): AS_PADDOCK},
     paddock=True,
 )
 
@@ -434,7 +425,7 @@ WATCH_MODES_ARE_INDEPENDENT = Difference(
     "watches of several modes of one session on one path stand beside each other",
     "3.8.0 keeps the last mode of a path; 3.9 keeps all (ZOOKEEPER-4466, -4471)",
     apache=False,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=True,
 )
 
@@ -442,7 +433,7 @@ WATCHES_ARE_REMOVED_BY_MODE = Difference(
     "removeWatches and checkWatches know the kinds 4, persistent, and 5, recursive",
     "3.9 has them, and there the other kinds leave lasting watches alone (ZOOKEEPER-4472)",
     apache=Code.MARSHALLING_ERROR,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=Code.OK,
 )
 
@@ -450,7 +441,7 @@ EVENTS_HAVE_A_ZXID = Difference(
     "the header of an event has the zxid of its change",
     "3.8.0 always sends -1; 3.9 says which change it was (ZOOKEEPER-4655)",
     apache=False,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=True,
 )
 
@@ -458,7 +449,7 @@ CREATE2_IN_A_MULTI_HAS_A_STAT = Difference(
     "create2 in a multi is answered as a create2, with the stat",
     "3.8.0 answers it like a create; 3.9 sends what was asked for (ZOOKEEPER-4026)",
     apache=False,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=True,
 )
 
@@ -466,14 +457,14 @@ CHECK_WATCHES_ON_NULL_PATH = Difference(
     "checkWatches on a null path",
     "3.8.0 stumbles over it; to 3.9 it is a path that nobody watches, as to removeWatches",
     apache=Code.MARSHALLING_ERROR,
-    apache39=AS_PADDOCK,
+    since={(3, 9): AS_PADDOCK},
     paddock=Code.NO_WATCHER,
 )
 
 UNKNOWN_SASL_USER_IS_REFUSED = Difference(
     "a user of SASL whom nobody knows, with the password of the one who came before",
-    "to 3.8.0 the password is right, and the user is let in under any name; 3.9 has mended it",
+    "to 3.8.0 the password is right, and the user is let in under any name; 3.9.3 has mended it",
     apache=Code.OK,
-    apache39=AS_PADDOCK,
+    since={(3, 9, 3): AS_PADDOCK},
     paddock=Code.AUTH_FAILED,
 )

@@ -9,7 +9,6 @@ import pytest
 
 from tests.differ.__main__ import JUDGED, OPTIONS, SERVERS, explain
 from tests.differ.generate import SEGMENT_OPERATIONS
-from tests.differ.rules import APACHE_38, APACHE_39
 from tests.differ.run import Pair
 from tests.support.judges import skip_or_fail
 from tests.support.server import ServerMissingError
@@ -19,7 +18,9 @@ pytestmark = pytest.mark.judge
 FIXED_SEED = 20_240_229
 
 
-@pytest.fixture(scope="module", params=[APACHE_38, pytest.param(APACHE_39, marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["apache", pytest.param("apache-3.9", marks=pytest.mark.long)]
+)
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Apache ZooKeeper and Paddock, both new."""
     yield from _new_pair(request.param, "paddock")
@@ -28,7 +29,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
 @pytest.fixture(scope="module")
 def cluster_pair() -> Iterator[Pair]:
     """Apache ZooKeeper and three Paddocks, all new."""
-    yield from _new_pair(APACHE_38, "cluster")
+    yield from _new_pair("apache", "cluster")
 
 
 def _new_pair(left: str, right: str) -> Iterator[Pair]:

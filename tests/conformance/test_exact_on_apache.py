@@ -36,7 +36,7 @@ REPLY_BYTES: Final = 37
 
 # A thread of each factory.
 NIO: Final = "NIOServerCxnFactory"
-NETTY: Final = "nioEventLoopGroup"
+NETTY: Final = "EventLoopGroup"
 
 _NETTY: Final = (("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory"),)
 

@@ -24,7 +24,7 @@ from kazoo.security import make_acl
 from tests.conformance.conftest import ONE_SERVER_EACH
 from tests.conformance.test_sasl import started
 from tests.support import zkcli
-from tests.support.curator import CURATOR_54, CURATOR_59, SASL_SOURCES, compiled
+from tests.support.curator import DEBIANS, FETCHED, SASL_SOURCES, compiled
 from tests.support.server import Server, ServerMissingError
 
 
@@ -115,7 +115,7 @@ def test_the_shell_of_apache_is_who_its_jaas_file_says(known: Server) -> None:
 def test_curator_and_javas_client_are_who_their_jaas_file_says(
     known: Server, tmp_path: Path
 ) -> None:
-    version = CURATOR_59 if known.name == "apache-3.9" else CURATOR_54
+    version = FETCHED if known.name == "apache-3.9" else DEBIANS
     try:
         java, *options = compiled(tmp_path, version, SASL_SOURCES)
     except ServerMissingError as missing:

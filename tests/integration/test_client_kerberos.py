@@ -1,6 +1,6 @@
 """Kerberos: our client on Apache ZooKeeper with a key of the same KDC, and what goes wrong.
 
-All of it holds on 3.8, and in `make test-all` on 3.9 as well.
+All of it holds on Debian's, and in `make test-all` on the 3.9 that is fetched as well.
 """
 
 from __future__ import annotations

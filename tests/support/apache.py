@@ -1,4 +1,7 @@
-"""Apache ZooKeeper, the judge: a standalone server from Debian's package `zookeeper`."""
+"""Apache ZooKeeper, the judge: a standalone server from Debian's package `zookeeper`.
+
+Which release that is depends on Debian; `tests/support/release.py` asks the jar.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.support.release import Release, release_of
 from tests.support.server import POLL_S, SUPER_CREDENTIALS, Server, ServerMissingError, digest
 
 JARS: Final = (Path("/usr/share/java/zookeeper.jar"),)
@@ -61,6 +65,14 @@ class ApacheServer(Server):
     #: Nothing is logged but what was done, and that only where a test asks for the audit log.
     log_level = "OFF"
 
+    @property
+    def release(self) -> Release:
+        return release_of(self.jar())
+
+    def jar(self) -> Path:
+        """Return the server's own jar."""
+        return find_jar()
+
     def keys(self) -> dict[str, str]:
         """What goes into zoo.cfg."""
         return {"admin.enableServer": "false", **self.options.zoo_cfg(self.data, self.port)}
@@ -76,7 +88,7 @@ class ApacheServer(Server):
 
     def jars(self) -> list[str]:
         """What goes into the class path behind the folder of the configuration."""
-        return [str(jar) for jar in (find_jar(), _SERVLETS, *NETTY, *_LOGGING_JARS)]
+        return [str(jar) for jar in (self.jar(), _SERVLETS, *NETTY, *_LOGGING_JARS)]
 
     def configure_logging(self, configuration: Path) -> None:
         """Write what the logging library reads into the folder of the configuration."""

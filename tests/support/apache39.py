@@ -15,7 +15,7 @@ from tests.support.server import ServerMissingError
 
 VERSION: Final = "3.9.5"
 
-# Jetty for the admin server: PySpark has it under other names only. Debian's Apache ZooKeeper 3.8
+# Jetty for the admin server: PySpark has it under other names only. Debian's Apache ZooKeeper
 # depends on these, and 3.9.5 is made for the same 9.4.
 _JETTY: Final = tuple(
     Path("/usr/share/java", f"{name}.jar")
@@ -65,6 +65,9 @@ class ApacheServer39(ApacheServer):
     """
 
     name = "apache-3.9"
+
+    def jar(self) -> Path:
+        return find_jars() / f"zookeeper-{VERSION}.jar"
 
     def jars(self) -> list[str]:
         return [f"{find_jars()}/*", *map(str, _JETTY)]

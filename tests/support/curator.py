@@ -1,7 +1,7 @@
 """Curator: the programs in tests/conformance/curator, compiled.
 
-There are two of it: Debian's 5.4, with Apache's Java client 3.8, and that which is fetched with
-Apache ZooKeeper 3.9, which is 5.9 with the client of the same version.
+There are two of it: Debian's, 5.4 in Debian 12 and 5.7 in Debian 13, with Debian's client of Apache
+ZooKeeper; and that which is fetched with Apache ZooKeeper 3.9.5, which is 5.9 with that client.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SOURCES: Final = sorted((Path(__file__).parents[1] / "conformance" / "curator").
 SASL_SOURCES: Final = sorted(
     (Path(__file__).parents[1] / "conformance" / "curator_sasl").glob("*.java")
 )
-CURATOR_54: Final = "5.4"
-CURATOR_59: Final = "5.9"
+DEBIANS: Final = "debian"
+FETCHED: Final = "fetched"
 
 _DEBIAN: Final = tuple(
     Path("/usr/share/java", name)
@@ -28,16 +28,16 @@ _DEBIAN: Final = tuple(
 )
 
 
-def compiled(classes: Path, version: str = CURATOR_54, sources: list[Path] = SOURCES) -> list[str]:
+def compiled(classes: Path, version: str = DEBIANS, sources: list[Path] = SOURCES) -> list[str]:
     """Compile the programs into a folder; return the command that runs one, without its name.
 
     Raises ServerMissingError if something is not installed, or not fetched.
     """
     java, javac = find_java(), _find_javac()
-    jars = _find_jars() if version == CURATOR_54 else _fetched_jars()
+    jars = _find_jars() if version == DEBIANS else _fetched_jars()
     path = ":".join(map(str, jars))
-    # What 5.9 deprecates is still there, and 5.4 has nothing else.
-    lint = "-Xlint:all,-path,-try,-classfile" + (",-deprecation" if version != CURATOR_54 else "")
+    # What 5.9 deprecates is still there, and the older ones have nothing else.
+    lint = "-Xlint:all,-path,-try,-classfile" + (",-deprecation" if version != DEBIANS else "")
     done = subprocess.run(
         [javac, lint, "-Werror", "-cp", path, "-d", classes, *sources],
         stdout=subprocess.PIPE,

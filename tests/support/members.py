@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.support import wire
+from tests.support.release import Release
 from tests.support.server import (
     POLL_S,
     START_DEADLINE_S,
@@ -171,6 +172,10 @@ class Ensemble(abc.ABC):
     @property
     def addresses(self) -> list[tuple[str, int]]:
         return [member.address for member in self.members]
+
+    @property
+    def release(self) -> Release | None:
+        return self.members[0].release
 
     def others(self, *members: Member) -> list[Member]:
         """All members but these."""

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from tests.support import requests, wire
+from tests.support.release import Release
 
 START_DEADLINE_S: Final = 60.0
 STOP_DEADLINE_S: Final = 120.0
@@ -95,6 +96,15 @@ class Service(Protocol):
     def hosts(self) -> str:
         """The connection string of all of it."""
 
+    @property
+    def release(self) -> Release | None:
+        """Which release of Apache ZooKeeper it is; None is Paddock."""
+
+
+def named_release(service: Service) -> Release:
+    """Return the release that a service says it is, which clients ask for what it can do."""
+    return service.release or Release(3, 8, 0)
+
 
 class Server(abc.ABC):
     """One server process. `with` stops it and removes its folder."""
@@ -140,6 +150,10 @@ class Server(abc.ABC):
     def hosts(self) -> str:
         """The connection string of this server alone."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def release(self) -> Release | None:
+        return None
 
     @property
     def audit_log(self) -> Path:
