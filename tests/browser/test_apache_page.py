@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from paddock.sync.recipes import Lock
 from tests.support.dashboard_page import DashboardPage
 from tests.support.dashboard_stage import Stage, dashboard_of
-from tests.support.server import Server
+from tests.support.server import Server, named_release
 
 pytestmark = pytest.mark.judge
 ROOT = "/page-walk"
@@ -25,9 +25,11 @@ def stage(shared_apache: Server, tmp_path: Path) -> Iterator[Stage]:
         stage.call(lambda client: client.delete_tree(ROOT))
 
 
-def test_the_walk_on_apache_zookeeper(stage: Stage, browser: Browser) -> None:
+def test_the_walk_on_apache_zookeeper(
+    shared_apache: Server, stage: Stage, browser: Browser
+) -> None:
     page = DashboardPage(browser, stage.link())
-    page.page.locator("#service", has_text="ZooKeeper 3.8").wait_for()
+    page.page.locator("#service", has_text=f"ZooKeeper {named_release(shared_apache)}").wait_for()
     page.page.locator(".badge", has_text="standalone").wait_for()
     # Its figures have what the charts show.
     page.page.get_by_role("region", name="Latency").locator(".key", has_text="99 %").wait_for()
