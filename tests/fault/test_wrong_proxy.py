@@ -17,6 +17,7 @@ from paddock.testing import EmbeddedServer
 from paddock.testing.simulation.history import History
 from paddock.testing.simulation.kept import Kept
 from paddock.testing.simulation.witness import add_log
+from tests.conformance.differences import EVENTS_HAVE_A_ZXID
 from tests.fault.stage.lab_sole import Sole, SoleApache, read_file_log
 from tests.fault.stage.tapped_loop import TappedLoop
 from tests.fault.stage.wrong_proxy import LIES, Address, Lie, tell_story
@@ -72,4 +73,4 @@ def test_a_lie_of_a_proxy_before_apache_zookeeper_is_found(name: str, tmp_path: 
     with skipped_where_missing(), Sole(SoleApache) as sole:
         history = record(lie, sole.server.address, tmp_path)
         add_log(history, sole.server.read_log())
-    check(name, lie, history, events_have_zxids=False)
+    check(name, lie, history, events_have_zxids=EVENTS_HAVE_A_ZXID.on(sole.server))

@@ -82,8 +82,6 @@ class LabMember(PaddockMember):
 class Lab:
     """Everything of a scene, but its clients."""
 
-    events_have_zxids = True
-
     def __init__(self, rates: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
         numbers = range(1, SIZE + 1)
         names = [f"{kind}{number}" for kind in ("etcd", "server") for number in numbers]

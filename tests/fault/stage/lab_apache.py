@@ -48,8 +48,6 @@ class LabApache(ApacheMember):
 class ApacheLab:
     """Everything of a scene, but its clients. `with` starts it."""
 
-    events_have_zxids = False
-
     def __init__(self) -> None:
         self.network = Network(*(f"server{number}" for number in range(1, SIZE + 1)), "clients")
         *self.server_places, self.clients = self.network.places

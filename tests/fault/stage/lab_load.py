@@ -28,6 +28,7 @@ from paddock.testing.simulation.paddock_client import PaddockClient
 from paddock.testing.simulation.plan import Burst, ClientPlan, Wish
 from paddock.testing.simulation.raw_client import RawClient
 from paddock.testing.simulation.witness import add_log
+from tests.conformance.differences import EVENTS_HAVE_A_ZXID
 from tests.fault.stage.lab_played import Played
 from tests.fault.stage.tapped_loop import TappedLoop, client_name
 from tests.support.members import Member
@@ -49,9 +50,6 @@ _PARENTS: Final = ("/w", "/e", "/q")
 
 class Stage(Protocol):
     """Servers, and what is known of them besides what clients see."""
-
-    #: Whether an event names the zxid of its change.
-    events_have_zxids: bool
 
     @property
     def members(self) -> Sequence[Member]: ...
@@ -222,7 +220,11 @@ def play(
     counts: Counter[str] = Counter()
     history = loop.recorder.history
     add_log(history, lab.read_log(history, counts, load.struck_members))
-    kept = Kept(history, clock_rate_max=clock_rate_max, events_have_zxids=lab.events_have_zxids)
+    kept = Kept(
+        history,
+        clock_rate_max=clock_rate_max,
+        events_have_zxids=EVENTS_HAVE_A_ZXID.on(lab.members[0]),
+    )
     kept.write(file)
     return Played(
         kept.judge(),

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from paddock.log.file.file_log import FileLog
 from paddock.testing.simulation.history import History, Logged
@@ -35,8 +35,6 @@ _MEMORY: Final = "/dev/shm" if os.path.isdir("/dev/shm") else None
 class SoleServer(Member, PaddockServer):
     """One Paddock."""
 
-    events_have_zxids: ClassVar[bool] = True
-
     def is_serving(self) -> bool:
         return self.mode(PROBE_DEADLINE_S) == "standalone"
 
@@ -47,7 +45,6 @@ class SoleServer(Member, PaddockServer):
 class SoleApache(Member, ApacheServer):
     """One Apache ZooKeeper."""
 
-    events_have_zxids: ClassVar[bool] = False
     heap_mb = 256
 
     def is_serving(self) -> bool:
@@ -68,7 +65,6 @@ class Sole:
         self.folder = Path(tempfile.mkdtemp(prefix="paddock-test-sole-", dir=_MEMORY))
         self.server = kind(1, Options(), self.folder / "server")
         self.members = [self.server]
-        self.events_have_zxids = kind.events_have_zxids
 
     def __enter__(self) -> Self:
         try:
