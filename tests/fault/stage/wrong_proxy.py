@@ -325,7 +325,8 @@ async def _forward(
             for frame in frames.receive_data(data):
                 passed = change(frame) if is_greeted else [frame]
                 is_greeted = True
-                writer.writelines(framed(one) for one in passed)
+                # In pieces, asyncio of 3.13 does not take nothing.
+                writer.write(b"".join(framed(one) for one in passed))
     writer.close()
 
 
