@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from tests.conformance import on_ensemble
-from tests.conformance.differences import LONE_CHECK_IS_KNOWN
+from tests.conformance.differences import DELETE_CONTAINER_IS_ANSWERED, LONE_CHECK_IS_KNOWN
 from tests.conformance.on_ensemble import When
 from tests.support import requests as rq
 from tests.support import wire
@@ -167,6 +167,15 @@ def is_lone_check_refused(server: Server, client: wire.Client) -> bool:
     if LONE_CHECK_IS_KNOWN.on(server):
         return False
     assert client.call(rq.check("/")).err == Code.UNIMPLEMENTED
+    client.wait_closed()
+    return True
+
+
+def is_delete_container_refused(server: Server, client: wire.Client, path: str) -> bool:
+    """Return whether no client may delete a container as servers do, having seen that it is so."""
+    if DELETE_CONTAINER_IS_ANSWERED.on(server):
+        return False
+    client.send(rq.delete_container(path))
     client.wait_closed()
     return True
 

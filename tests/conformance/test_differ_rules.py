@@ -13,7 +13,7 @@ from tests.differ import rules
 from tests.differ.generate import generate
 from tests.differ.moves import Burst, Move, Reattach, Renew, Step
 from tests.differ.normal import Normaliser
-from tests.differ.rules import V3_8, V3_9, Rule, Rules
+from tests.differ.rules import V3_8, V3_9, V3_9_6, Rule, Rules
 from tests.support.records import Event, EventType
 from tests.support.release import Release
 
@@ -87,7 +87,7 @@ def test_every_rule_has_a_reason_and_is_asked(name: str) -> None:
     rule = getattr(rules, name)
     assert rule.name
     assert rule.reason
-    assert any(rule.is_for(version) for version in (V3_8, V3_9))
+    assert any(rule.is_for(version) for version in (V3_8, V3_9, V3_9_6))
     others = [file for file in FOLDER.glob("*.py") if file.name != "rules.py"]
     assert any(name in file.read_text() for file in others)
 

@@ -11,7 +11,7 @@ from tests.conformance import differences
 from tests.conformance.differences import AS_PADDOCK, Difference
 from tests.support.release import Release
 
-SUITE = sorted(Path(__file__).parent.glob("test_*.py"))
+SUITE = sorted(Path(__file__).parent.glob("*.py"))
 NAMES = [name for name, value in vars(differences).items() if isinstance(value, Difference)]
 
 

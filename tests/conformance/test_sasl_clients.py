@@ -35,8 +35,9 @@ def known(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def jaas_of(server: Server) -> dict[str, str]:
-    """Return the properties by which Java finds the users."""
-    return {"java.security.auth.login.config": str(server.folder / "jaas.conf")}
+    """Return the properties by which Java finds the users, and may prove them by MD5."""
+    file = str(server.folder / "jaas.conf")
+    return {"java.security.auth.login.config": file, "zookeeper.fips-mode": "false"}
 
 
 def kazoo_as(server: Server, user: str, password: str) -> KazooClient:
@@ -128,11 +129,10 @@ def test_curator_and_javas_client_are_who_their_jaas_file_says(
     client.create(base)
     client.stop()
     client.close()
-    properties = {**jaas_of(known), "zookeeper.fips-mode": "false"}
     done = subprocess.run(
         [
             java,
-            *(f"-D{key}={value}" for key, value in properties.items()),
+            *(f"-D{key}={value}" for key, value in jaas_of(known).items()),
             *options,
             *("Sasl", f"{known.host}:{known.port}", base),
         ],

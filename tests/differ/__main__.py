@@ -1,9 +1,9 @@
 """`python -m tests.differ --operations 100000 --seed 1`: the differential run.
 
 Starts both servers, plays segments of random operations on them and stops at a difference with
-everything needed to see it again. The judge is Debian's Apache ZooKeeper; `--left apache-3.9` is that
-of `tools/judges.sh zookeeper-3.9`. `--left apache --right apache` tries the judge against itself.
-With `--right cluster` the judged side is three servers, and each session is on another one.
+everything needed to see it again. The judge is Debian's Apache ZooKeeper; `--left apache-3.9` is
+that of `tools/judges.sh zookeeper-3.9`. `--left apache --right apache` tries the judge against
+itself. With `--right cluster` the judged side is three servers, and each session is on another one.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class _Generator:
     def _move(self) -> Move:
         r = self._random
         (kind,) = r.choices(_KINDS, _WEIGHTS)
-        while kind in _RULED and not self._may(_RULED[kind]):
+        while not all(map(self._may, _RULED.get(kind, ()))):
             (kind,) = r.choices(_KINDS, _WEIGHTS)
         match kind:
             case "create":
@@ -477,11 +477,11 @@ _MIX: Final = {
     "who_am_i": 0.5,
     "reconfig": 0.2,
 }
-#: Requests of which a rule may be.
+#: Requests of which rules may be.
 _RULED: Final = {
-    "check": rules.LONE_CHECK,
-    "check_watches": rules.CHECK_WATCHES,
-    "delete_container": rules.DELETE_CONTAINER,
+    "check": (rules.LONE_CHECK,),
+    "check_watches": (rules.CHECK_WATCHES,),
+    "delete_container": (rules.DELETE_CONTAINER, rules.DELETE_CONTAINER_BY_CLIENTS),
 }
 _CUT_WRITES: Final = frozenset(
     {

@@ -60,7 +60,10 @@ class SaslApache(SaslServer, ApacheServer):
         return {**super().keys(), "authProvider.sasl": PROVIDER}
 
     def properties(self) -> dict[str, str]:
-        return {**super().properties(), "java.security.auth.login.config": self.write_users()}
+        # Since 3.9.6 there is no DIGEST-MD5 otherwise.
+        allowed = {"zookeeper.fips-mode": "false"}
+        users = {"java.security.auth.login.config": self.write_users()}
+        return {**super().properties(), **allowed, **users}
 
 
 class SaslApache39(SaslApache, ApacheServer39):
