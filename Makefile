@@ -31,8 +31,8 @@ SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # `make hostile HOSTILE_SCALE=20`, `make fuzz FUZZ_SECONDS=3600`,
 # `make storm STORM_SECONDS=3600`; `make storm STORM_SEED=7` replays one storm.
 DIFFER_OPERATIONS ?= 100000
-# Which Apache ZooKeeper the comparison is with: 3.8, or `make differ JUDGE=3.9` (fetched once, 450 MB).
-JUDGE ?= 3.8
+# Which Apache ZooKeeper the comparison is with: Debian's, or `make differ JUDGE=3.9` (fetched once, 450 MB).
+JUDGE ?= debian
 CRASH_ROUNDS ?= 100
 HOSTILE_SCALE ?= 5
 FUZZ_SECONDS ?= 600
@@ -234,10 +234,10 @@ compiled: $(COMPILED)/.built ## build the hot modules with mypyc; unit and prope
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python tools/compiled.py
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest $(SHARED) $(call BUT,source) $(COMPILED_SUITES)
 
-JUDGE_NAME = $(or $(NAME_OF_$(JUDGE)),$(error JUDGE is 3.8 or 3.9, not '$(JUDGE)'))
-NAME_OF_3.8 := apache
+JUDGE_NAME = $(or $(NAME_OF_$(JUDGE)),$(error JUDGE is debian or 3.9, not '$(JUDGE)'))
+NAME_OF_debian := apache
 NAME_OF_3.9 := apache-3.9
-differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long comparison with Apache ZooKeeper 3.8 (JUDGE=3.9), operation by operation
+differ: $(VENV)/.dev judges $(if $(filter 3.9,$(JUDGE)),judge-3.9) ## the long comparison with Debian's Apache ZooKeeper (JUDGE=3.9), operation by operation
 	$(PURE) $(BIN)/python -m tests.differ --left $(JUDGE_NAME) --operations $(DIFFER_OPERATIONS) $(DIFFER)
 
 crash: $(VENV)/.dev judges ## the long crash tests
