@@ -1,9 +1,10 @@
 """Keeps Apache ZooKeepers of a quorum awake, for clients that send nothing while they wait.
 
-Such a server may overlook that it has something to do: its commit processor (3.8.0) sees that there
-is nothing, takes the lock that it waits with, and does not look again before it waits. What came
-in between is done when something else comes. A client that pings hardly notices; but those of
-`tests/support/wire.py` wait for their reply in silence, and if nobody else asks, for ever.
+Such a server may overlook that it has something to do: its commit processor (in 3.8.0 and in 3.9.3)
+sees that there is nothing, takes the lock that it waits with, and does not look again before it
+waits. What came in between is done when something else comes. A client that pings hardly notices;
+but those of `tests/support/wire.py` wait for their reply in silence, and if nobody else asks, for
+ever.
 """
 
 from __future__ import annotations

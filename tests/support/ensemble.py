@@ -91,7 +91,7 @@ class ApacheEnsemble(Ensemble):
     name = "ensemble"
     majority = SIZE // 2 + 1
     # An election may never end, as two members of one in some hundred have shown, and a follower
-    # may live on without the thread that writes its log (ZOOKEEPER-4409).
+    # may live on without the thread that writes its log (ZOOKEEPER-4409, until 3.9.3).
     restarts_stuck = True
 
     def __init__(
