@@ -36,7 +36,9 @@ class Contender:
     came: Step | None
     identities: tuple[str, ...] = ()
     data: bytes = b""
-    # When it held the lock, and how it lost it or its place.
+    # Whether it has held the lock, since when (None: before this history), and how it lost the
+    # lock or its place.
+    has_held: bool = False
     held: Step | Gap | None = None
     went: Step | Gap | None = None
     how: str = ""
@@ -76,7 +78,7 @@ class LockStory:
         for gap in self.gaps:
             yield f"  {gap}"
         for one in self.contenders:
-            if one.held is not None and one.went is not None:
+            if one.has_held and one.went is not None:
                 yield (
                     f"  held from {_when(one.held)} to {_when(one.went)} by {_who(one)}:"
                     f" {_how(one)}"
@@ -108,6 +110,7 @@ def tell_lock(past: Past, path: str, until: Moment) -> LockStory:
         number = _number(base, node_path)
         if number is not None:
             _add(story, there, Contender(node_path, number, node.owner, None, (), _own(node.data)))
+    _note_holder(there, None)
     for one in changes(past, until, Below(path.encode())):
         if isinstance(one, Gap):
             story.gaps.append(one)
@@ -139,10 +142,11 @@ def _add(story: LockStory, there: dict[bytes, Contender], one: Contender) -> Non
     there[one.path] = one
 
 
-def _note_holder(there: dict[bytes, Contender], cause: Step | Gap) -> None:
+def _note_holder(there: dict[bytes, Contender], cause: Step | Gap | None) -> None:
     if there:
         first = min(there.values(), key=lambda one: one.number)
-        if first.held is None:
+        if not first.has_held:
+            first.has_held = True
             first.held = cause
 
 

@@ -110,6 +110,27 @@ def test_what_was_there_before_the_history_is_in_the_line(folder: PastFolder) ->
         assert (held.session, held.came, held.data) == (client.session, None, b"who")
 
 
+def test_who_held_it_before_the_history_has_held_it_since_then(folder: PastFolder) -> None:
+    with folder:
+        first, second, third = (folder.world.open() for _ in range(3))
+        path = ask(first)
+        ask(second)
+        before = Moment(zxid=folder.world.machine.zxid)
+        # Another one comes, which changes nothing for the holder.
+        ask(third)
+        folder.commit()
+        source = OwnSource(folder.path / "log", folder.path / "snapshots")
+        story = tell_lock(state_at(source, before), "/lock", NOW)
+        held, *_ = story.lines()
+        assert held.startswith(f"/lock: held by session 0x{first.session:x}")
+        assert held.endswith("since before this history")
+        first.delete(path)
+        folder.commit()
+        holder, *others = tell_lock(state_at(source, before), "/lock", NOW).lines()
+    assert holder.startswith(f"/lock: held by session 0x{second.session:x}")
+    assert others[-1].startswith("  held from before this history to ")
+
+
 def test_what_is_no_contender_does_not_count(folder: PastFolder) -> None:
     with folder:
         client = folder.world.open()
