@@ -30,6 +30,7 @@ OF_THE_TREE = {
     "test_mirror.py",
     "test_pitfalls.py",
     "test_public_names.py",
+    "test_python_releases.py",
     "test_run.py",
 }
 

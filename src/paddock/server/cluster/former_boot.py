@@ -12,6 +12,7 @@ may speak. If the process ends just before, its boot is found by nobody, and is 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,10 @@ from paddock.log.etcd.keys import BOOT_BYTES
 from paddock.log.file.disk import Disk, write_file
 from paddock.state.roster import Roster
 
-_MACHINE_ID: Final = Path("/etc/machine-id")
+# What tells a machine from others. A container has no machine id, or one that says "uninitialized";
+# what Linux draws at its start is good until it starts again.
+_IDENTITIES: Final = (Path("/etc/machine-id"), Path("/proc/sys/kernel/random/boot_id"))
+_IDENTITY: Final = re.compile(rb"[0-9a-f-]{32,36}")
 
 
 def new_boot(roster: Roster, random_bytes: Callable[[int], bytes]) -> bytes:
@@ -72,6 +76,9 @@ class FormerBoot:
 
 def _machine_id() -> bytes:
     """Return what tells this machine from others; empty if unknown."""
-    with contextlib.suppress(OSError):
-        return _MACHINE_ID.read_bytes().strip()
+    for path in _IDENTITIES:
+        with contextlib.suppress(OSError):
+            found = path.read_bytes().strip()
+            if _IDENTITY.fullmatch(found):
+                return found
     return b""

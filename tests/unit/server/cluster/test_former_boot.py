@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.server.cluster import former_boot
 from paddock.server.cluster.former_boot import FormerBoot, new_boot
 from paddock.state.roster import Member, Roster
 
@@ -59,3 +60,21 @@ def test_a_name_that_a_boot_has_had_is_drawn_again() -> None:
     roster.ended[b"ended..."] = 1
     drawn = iter((BOOT, b"ended...", b"another."))
     assert new_boot(roster, lambda _: next(drawn)) == b"another."
+
+
+@pytest.mark.parametrize("machine_id", [None, b"", b"uninitialized\n"])
+def test_without_a_machine_id_it_is_the_machine_until_that_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine_id: bytes | None
+) -> None:
+    path, boot_id = tmp_path / "machine-id", tmp_path / "boot_id"
+    monkeypatch.setattr(former_boot, "_IDENTITIES", (path, boot_id))
+    if machine_id is not None:
+        path.write_bytes(machine_id)
+    boot_id.write_text("4f3c2b1a-0123-4567-89ab-0123456789ab\n")
+    FormerBoot(tmp_path).write(BOOT)
+    assert FormerBoot(tmp_path).read() == BOOT
+    boot_id.write_text("00000000-0123-4567-89ab-0123456789ab\n")
+    assert FormerBoot(tmp_path).read() == b""
+    boot_id.unlink()
+    FormerBoot(tmp_path).write(BOOT)
+    assert FormerBoot(tmp_path).read() == b""
