@@ -125,10 +125,24 @@ for name in CI http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_DEFAULT_TIMEOUT
   [ -z "${!name:-}" ] || environment+=("$name=${!name}")
 done
 
+# In place of a subshell, so that a signal ends the machine with all its processes.
+run() {
+  exec env --ignore-environment --default-signal=INT,QUIT "${environment[@]}" \
+    unshare --mount --uts --ipc --pid --fork --kill-child \
+    bash "$work/first" "$machine" "$home" "$user" "$@"
+}
+
 status=0
-env --ignore-environment "${environment[@]}" \
-  unshare --mount --uts --ipc --pid --fork --kill-child \
-  bash "$work/first" "$machine" "$home" "$user" "$@" || status=$?
+if [ $# = 0 ]; then
+  (run) || status=$?
+else
+  run "$@" <&0 &
+  child=$!
+  trap 'kill -KILL "$child"' INT TERM HUP
+  wait "$child" || status=$?
+  # What a signal has ended needs a moment until nothing of it is left.
+  wait "$child" 2>/dev/null || status=$?
+fi
 if [ -n "$keep" ]; then
   trap - EXIT
   echo "fresh: it is kept in $machine" >&2
