@@ -90,6 +90,7 @@ class HistoryPages:
         async with self._turn:
             if self._is_closed:
                 raise RuntimeError("the server stops")
+            self._keep()
             process = await self._started()
             try:
                 return await _exchange(process, request)
@@ -98,10 +99,7 @@ class HistoryPages:
                 self._end()
                 raise
             finally:
-                loop = asyncio.get_running_loop()
-                if self._idle is not None:
-                    self._idle.cancel()
-                self._idle = loop.call_later(_IDLE_SECONDS, self._end)
+                self._idle = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._end)
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
@@ -115,11 +113,15 @@ class HistoryPages:
             )
         return self._process
 
-    def _end(self) -> None:
-        process, self._process = self._process, None
+    def _keep(self) -> None:
+        """Do not end the process for want of requests."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        self._keep()
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()

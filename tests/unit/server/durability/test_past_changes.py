@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,29 @@ def test_the_answer_to_a_request_that_was_given_up_is_nobody_elses(data: Path) -
         given_up.cancel()
         await pages.close()
         assert not pages._exchanges
+
+    asyncio.run(main())
+
+
+def test_a_process_that_is_asked_is_not_ended_for_want_of_requests(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        pages = HistoryPages(data)
+        first = await pages.read(b"/", 0, 3, EVERYTHING, NOBODY)
+        process = pages._process
+        exchange = past_changes._exchange
+
+        async def long(*request: Any) -> Any:
+            # The time without requests would be over before the answer comes.
+            if pages._idle is not None:
+                pages._end()
+            return await exchange(*request)
+
+        monkeypatch.setattr(past_changes, "_exchange", long)
+        assert await pages.read(b"/", 0, 3, EVERYTHING, NOBODY) == first
+        assert pages._process is process is not None
+        await pages.close()
 
     asyncio.run(main())
 
