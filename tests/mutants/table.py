@@ -1,4 +1,8 @@
-"""All mutations, in groups."""
+"""All mutations, in groups: those that the simulated worlds find, and those for all suites.
+
+The second kind is seldom seen: the second occurrence, a restart, a counter that wraps, an error in
+the middle, what is undone, what is given back twice. Nothing runs the suites on them yet.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,13 @@ from tests.mutants import (
     of_serving,
     of_sessions,
     of_state,
+    seldom_client,
+    seldom_commands,
+    seldom_history,
+    seldom_log,
+    seldom_recipes,
+    seldom_server,
+    seldom_state,
 )
 from tests.mutants.mutation import Mutation
 
@@ -28,3 +39,14 @@ GROUPS: Final[tuple[tuple[str, tuple[Mutation, ...]], ...]] = (
 )
 MUTATIONS: Final = tuple(one for _, group in GROUPS for one in group)
 BY_NAME: Final = {one.name: one for one in MUTATIONS}
+
+SELDOM_GROUPS: Final[tuple[tuple[str, tuple[Mutation, ...]], ...]] = (
+    ("State", seldom_state.MUTATIONS),
+    ("Logs, backups and what Apache has left", seldom_log.MUTATIONS),
+    ("The server", seldom_server.MUTATIONS),
+    ("The client", seldom_client.MUTATIONS),
+    ("Recipes", seldom_recipes.MUTATIONS),
+    ("History", seldom_history.MUTATIONS),
+    ("Commands and the dashboard", seldom_commands.MUTATIONS),
+)
+SELDOM: Final = tuple(one for _, group in SELDOM_GROUPS for one in group)
