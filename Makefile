@@ -50,7 +50,7 @@ DATA := ./data
 COMPILES := $(if $(filter 1,$(PADDOCK_PURE)),,$(shell PYTHON='$(PYTHON)' tools/judges.sh compiler && echo yes))
 
 .DEFAULT_GOAL := help
-.PHONY: install build serve test test-all test-oldest test-newest debian-python fresh lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges applications judge-3.9 incidents clean help
+.PHONY: install build serve test test-all test-oldest test-newest debian-python debian-unit fresh lock dist reproducible quick announce both check format generated docs bench bench-guard pure compiled differ crash hostile fuzz storm simulate etcd-model mutants lab judge judges applications judge-3.9 incidents clean help
 
 # pip takes what a lock file has, and only if its hash is the one in that file. What PyPI has no wheel of
 # is built by the setuptools of run.txt, which is installed first.
@@ -144,7 +144,7 @@ test-oldest: build/oldest/.installed ## unit tests and scenarios with the oldest
 
 # Python as a distribution ships it is often an older release than the one in .venv, with other defects.
 DEBIAN_PYTHON := /usr/bin/python3
-build/debian/.installed: requirements/dev.txt requirements/run.txt
+build/debian/.installed: requirements/dev.txt requirements/run.txt pyproject.toml setup.py $(realpath $(DEBIAN_PYTHON))
 	$(DEBIAN_PYTHON) -m venv --clear build/debian
 	build/debian/bin/python $(LOCKED) requirements/run.txt
 	build/debian/bin/python $(LOCKED) requirements/dev.txt

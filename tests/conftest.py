@@ -18,20 +18,19 @@ import asyncio
 import asyncio.events
 import contextlib
 import math
-import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from tests.support import skips
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
 from tests.support.awake import kept_awake
 from tests.support.ensemble import ApacheEnsemble
 from tests.support.etcd import Etcd, EtcdCluster
 from tests.support.holding import Wrappers, wrappers_in
-from tests.support.judges import skip_or_fail
 from tests.support.members import Ensemble
 from tests.support.paddock_cluster import PaddockCluster
 from tests.support.paddock_server import PaddockServer
@@ -57,30 +56,8 @@ def _new_debug_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail what is skipped on CI."""
-    report = yield
-    if report.skipped and not hasattr(report, "wasxfail"):
-        _fail_on_ci(report)
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Fail a module that is skipped on CI."""
-    report = yield
-    if report.skipped:
-        _fail_on_ci(report)
-    return report
-
-
-def _fail_on_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
-    if os.environ.get("CI"):
-        report.outcome = "failed"
-        report.longrepr = f"skipped, which is a failure where CI is set: {report.longrepr}"
-
-
+pytest_runtest_makereport = skips.pytest_runtest_makereport
+pytest_make_collect_report = skips.pytest_make_collect_report
 asyncio.events.new_event_loop = _new_debug_loop
 asyncio.new_event_loop = _new_debug_loop
 
@@ -99,7 +76,7 @@ def shared_apache() -> Iterator[Server]:
         try:
             running = stack.enter_context(ApacheServer())
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield running
 
 
@@ -110,7 +87,7 @@ def shared_apache_39() -> Iterator[Server]:
         try:
             running = stack.enter_context(ApacheServer39())
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield running
 
 
@@ -121,7 +98,7 @@ def shared_ensemble() -> Iterator[ApacheEnsemble]:
         try:
             ensemble = stack.enter_context(ApacheEnsemble())
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         stack.enter_context(kept_awake(ensemble.members))
         yield ensemble
 
@@ -133,7 +110,7 @@ def shared_cluster() -> Iterator[PaddockCluster]:
         try:
             cluster = stack.enter_context(PaddockCluster(advertises=True))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield cluster
 
 
@@ -186,7 +163,7 @@ def shared_etcd() -> Iterator[Etcd]:
         try:
             running = stack.enter_context(Etcd())
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield running
 
 
@@ -197,7 +174,7 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
         try:
             running = stack.enter_context(Etcd(tmp_path / "etcd"))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield running
 
 
@@ -208,7 +185,7 @@ def etcd_cluster(tmp_path: Path) -> Iterator[EtcdCluster]:
         try:
             cluster = stack.enter_context(EtcdCluster(tmp_path / "etcd"))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield cluster
 
 

@@ -8,28 +8,32 @@ cd "$(dirname "$0")/.." || exit 1
 target=${1:-test}
 log=$(mktemp)
 
-# A server that does not serve in ten minutes never will.
+fail() {
+  echo "first steps: make serve $*:" >&2
+  tail -n 20 "$log" >&2
+  kill -KILL -- -"$server" 2>/dev/null
+  exit 1
+}
+
+# The address is that of README. A server that does not serve in ten minutes never will.
 begun=$SECONDS
-setsid make serve >"$log" 2>&1 </dev/null &
+env --default-signal=INT setsid make serve >"$log" 2>&1 </dev/null &
 server=$!
-until .venv/bin/paddock create /first-steps data >/dev/null 2>&1; do
-  if ! kill -0 "$server" 2>/dev/null || [ $((SECONDS - begun)) -gt 600 ]; then
-    echo "first steps: make serve does not serve:" >&2
-    tail -n 20 "$log" >&2
-    kill -- -"$server" 2>/dev/null
-    exit 1
-  fi
+until grep -q 'ready: serving on 127.0.0.1:2181' "$log"; do
+  kill -0 "$server" 2>/dev/null || fail "has ended"
+  [ $((SECONDS - begun)) -le 600 ] || fail "does not serve"
   sleep 1
 done
+.venv/bin/paddock create /first-steps data >/dev/null || fail "serves, and a request fails"
 echo "first steps: make serve served after $((SECONDS - begun)) s"
-# What Ctrl-C does: the signal goes to make and to the server.
+# As Ctrl-C does: to make and to the server.
 kill -INT -- -"$server"
-wait "$server"
-if ! grep -q 'stopped' "$log"; then
-  echo "first steps: make serve did not stop as it should:" >&2
-  tail -n 20 "$log" >&2
-  exit 1
-fi
+begun=$SECONDS
+while kill -0 "$server" 2>/dev/null; do
+  [ $((SECONDS - begun)) -le 60 ] || fail "does not stop"
+  sleep 1
+done
+grep -q 'stopped in' "$log" || fail "did not stop as it should"
 
 begun=$SECONDS
 make "$target"

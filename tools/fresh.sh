@@ -8,7 +8,8 @@
 # rights in /home/user/paddock; without a COMMAND it is a shell. The clone is of the last commit.
 #
 # A machine is unpacked anew for each run, and removed afterwards; --keep says where it is instead. What it is unpacked
-# from is made once a month and kept in a cache outside the tree ($XDG_CACHE_HOME/paddock/fresh, 150 MB for each suite).
+# from is made once a month and kept in a cache outside the tree ($XDG_CACHE_HOME/paddock/fresh, 350 MB for each suite);
+# the machine is beside it while it runs, with 4 GB after `make test`. What a killed run has left there is removed.
 # All processes of a machine end with its command; its mounts are seen by nobody else. It shares the network of this
 # machine, its certificate authorities, and how apt and pip reach packages. DEBIAN_MIRROR names another mirror.
 #
@@ -43,10 +44,31 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/paddock/fresh
 base=$cache/$suite.tar
 mkdir -p "$cache"
+# A folder belongs to a run as long as a process of it holds the lock. Nothing is mounted in it once the processes of the run have
+# ended, as its mounts were theirs alone.
+for left in "$cache/$suite".*/; do
+  [ -d "$left" ] || continue
+  flock --nonblock "$left" rm -rf --one-file-system "$left" || true
+done
 work=$(mktemp -d "$cache/$suite.XXXXXX")
-# Nothing is mounted in it once its processes have ended, as its mounts were theirs alone.
+exec 9<"$work"
+flock 9
 trap 'rm -rf --one-file-system "$work"' EXIT
 machine=$work/machine
+
+# Run a command in namespaces of its own, which a signal ends with all its processes and mounts.
+contained() {
+  local status=0
+  run() { exec unshare --mount --uts --ipc --pid --fork --kill-child "$@"; }
+  run "$@" <&0 &
+  child=$!
+  trap 'kill -KILL "$child"' INT TERM HUP
+  wait "$child" || status=$?
+  # After a signal it takes a moment until nothing of it is left.
+  wait "$child" 2>/dev/null || true
+  trap - INT TERM HUP
+  return "$status"
+}
 
 # What apt of this machine was told about reaching packages.
 apt_settings() {
@@ -60,7 +82,7 @@ make_base() {
     { tail -n 5 "$work/log" >&2; fail "debootstrap is missing, and apt-get could not install it"; }
   echo "fresh: making a Debian $suite, once a month" >&2
   # ca-certificates is there for the authorities of this machine.
-  debootstrap --variant=minbase --include=python3,python3-venv,make,git,ca-certificates \
+  contained debootstrap --variant=minbase --include=python3,python3-venv,make,git,ca-certificates \
     "$suite" "$machine" "$mirror" >"$work/log" 2>&1 ||
     { tail -n 5 "$work/log" >&2; fail "debootstrap could not make a Debian $suite from $mirror"; }
   rm -f "$machine"/var/cache/apt/archives/*.deb
@@ -121,27 +143,18 @@ END
 environment=("HOME=$home" "USER=${user:-root}" "LANG=C.UTF-8" "TERM=${TERM:-dumb}"
   "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
   "PIP_CERT=/etc/ssl/certs/ca-certificates.crt")
-for name in CI http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_DEFAULT_TIMEOUT; do
+for name in CI http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_DEFAULT_TIMEOUT; do
   [ -z "${!name:-}" ] || environment+=("$name=${!name}")
 done
 
-# In place of a subshell, so that a signal ends the machine with all its processes.
-run() {
-  exec env --ignore-environment --default-signal=INT,QUIT "${environment[@]}" \
-    unshare --mount --uts --ipc --pid --fork --kill-child \
-    bash "$work/first" "$machine" "$home" "$user" "$@"
-}
-
 status=0
+inside=(env --ignore-environment "${environment[@]}" bash "$work/first" "$machine" "$home" "$user")
 if [ $# = 0 ]; then
-  (run) || status=$?
+  # A shell for people: a signal from their terminal is the shell's.
+  trap '' INT
+  unshare --mount --uts --ipc --pid --fork --kill-child "${inside[@]}" || status=$?
 else
-  run "$@" <&0 &
-  child=$!
-  trap 'kill -KILL "$child"' INT TERM HUP
-  wait "$child" || status=$?
-  # What a signal has ended needs a moment until nothing of it is left.
-  wait "$child" 2>/dev/null || status=$?
+  contained env --default-signal=INT,QUIT "${inside[@]}" "$@" || status=$?
 fi
 if [ -n "$keep" ]; then
   trap - EXIT

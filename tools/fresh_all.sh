@@ -4,17 +4,32 @@
 #
 #   tools/fresh_all.sh bookworm trixie
 #
-# What each has printed is kept in build/fresh.
+# The output of each is kept in build/fresh.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-mkdir -p build/fresh
+
+fail() {
+  echo "fresh: $*" >&2
+  exit 2
+}
+
+[ $# -gt 0 ] || fail "which suites of Debian? tools/fresh_all.sh bookworm trixie"
+[ "$(id -u)" = 0 ] || fail "it needs root, to make machines in folders"
+mkdir -p build/fresh || fail "build/fresh cannot be made"
+exec 8<build/fresh
+flock --nonblock 8 || fail "another run goes on here"
+
 failed=0
 said=()
 try() {
-  local suite=$1 who=$2 log=build/fresh/$1-$2.log begun=$SECONDS end
+  local suite=$1 who=$2 log=build/fresh/$1-$2.log begun=$SECONDS end=passed
   shift 2
-  echo "fresh: $suite as $who; what it prints is in $log"
-  if "$@" >"$log" 2>&1 </dev/null; then end=passed; else end=FAILED; failed=1; fi
+  echo "fresh: $suite as $who; the output is in $log"
+  "$@" >"$log" 2>&1 </dev/null &
+  child=$!
+  # A signal ends the machine and this script.
+  trap 'kill "$child"; wait "$child"; exit 130' INT TERM HUP
+  wait "$child" || { end=FAILED; failed=1; }
   said+=("$suite as $who $end after $(((SECONDS - begun) / 60)) minutes")
   grep '^first steps:' "$log"
   [ "$end" = passed ] || tail -n 40 "$log"

@@ -25,7 +25,6 @@ from tests.support import wire
 from tests.support.apache import ApacheServer
 from tests.support.apache39 import ApacheServer39
 from tests.support.curator import DEBIANS, FETCHED, compiled
-from tests.support.judges import skip_or_fail
 from tests.support.members import Ensemble
 from tests.support.paddock_cluster import PaddockCluster, PaddockMember
 from tests.support.paddock_server import PaddockServer
@@ -122,7 +121,7 @@ def curator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     try:
         return compiled(tmp_path_factory.mktemp("curator"), request.param)
     except ServerMissingError as missing:
-        skip_or_fail(str(missing))
+        pytest.skip(str(missing))
 
 
 @pytest.fixture

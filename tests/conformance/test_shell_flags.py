@@ -14,7 +14,6 @@ from typing import Final
 import pytest
 
 from tests.support.apache import ApacheServer
-from tests.support.judges import skip_or_fail
 from tests.support.server import Options, Server, ServerMissingError
 from tests.support.shells import has_flags_of_data, paddock_shell, transcript, zkcli
 
@@ -44,7 +43,7 @@ def apache() -> Iterator[Server]:
         try:
             yield stack.enter_context(ApacheServer(Options(reap_interval_ms=3_600_000)))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

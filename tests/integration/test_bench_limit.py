@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,8 +47,6 @@ REQUESTS: list[Request] = [
 def limit(tmp_path: Path) -> Iterator[BenchServer]:
     if shutil.which("gcc") is None:
         missing = "gcc is missing (Debian: apt-get install gcc)"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
         pytest.skip(missing)
     programs.build()
     server = programs.limit(tmp_path / "limit")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,8 +25,6 @@ EPHEMERALS = 1_000
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     if shutil.which("gcc") is None:
         missing = "gcc is missing (Debian: apt-get install gcc)"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
         pytest.skip(missing)
     programs.build()
     server = servers.paddock(tmp_path_factory.mktemp("tails") / "paddock")

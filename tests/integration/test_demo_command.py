@@ -24,7 +24,6 @@ import pytest
 
 from tests.support.command import COMMAND, DEADLINE_S, refusal, success
 from tests.support.holding import wait_until
-from tests.support.judges import skip_or_fail
 from tests.support.terminal import CONTROL_C, terminal
 
 ACTS: Final = ["election", "lock", "discovery", "queue", "barrier"]
@@ -386,7 +385,7 @@ def test_in_a_cluster_the_client_that_counts_outlives_its_server_and_the_leader_
     tmp_path: Path,
 ) -> None:
     if shutil.which("etcd") is None:
-        skip_or_fail("etcd is missing (Debian: apt-get install etcd-server)")
+        pytest.skip("etcd is missing (Debian: apt-get install etcd-server)")
     with demo(tmp_path, "cluster") as played:
         status, output, errors = played.end()
         assert (status, errors) == (0, "")

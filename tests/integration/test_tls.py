@@ -208,7 +208,12 @@ def test_old_versions_are_not_spoken(start: Start, caplog: pytest.LogCaptureFixt
     place = start()
     with socket.create_connection(place.secure, timeout=10) as client:
         client.sendall(b"\x16\x03\x01\0" + bytes([len(record)]) + record)
-        assert client.recv(100) == b""
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while data := client.recv(1000):
+                answer += data
+        # Nothing, or an alert; no handshake.
+        assert answer[:1] in (b"", b"\x15")
     eventually(lambda: "TLS failed: unsupported protocol" in caplog.text, "the log says why")
 
 

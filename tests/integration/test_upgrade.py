@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -48,8 +47,6 @@ def folder(tmp_path: Path) -> Path:
     try:
         ApacheServer(folder=tmp_path).prepare()
     except ServerMissingError as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing))
         pytest.skip(str(missing))
     return tmp_path
 

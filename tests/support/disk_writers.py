@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.judges import skip_or_fail
+import pytest
 
 if TYPE_CHECKING:
     from paddock.log.file.disk_writer import DiskWriter
@@ -47,7 +47,7 @@ def _disk_writer_class() -> type[DiskWriter]:
 def _compiled(shim: str) -> type[DiskWriter]:
     headers = sysconfig.get_path("include")
     if not Path(headers, "Python.h").exists():
-        skip_or_fail("Python's headers are not installed")
+        pytest.skip("Python's headers are not installed")
     # It is loaded when the folder goes.
     with tempfile.TemporaryDirectory() as folder:
         before, built = Path(folder, "shim.h"), Path(folder, "disk_writer.so")
@@ -57,7 +57,7 @@ def _compiled(shim: str) -> type[DiskWriter]:
         try:
             subprocess.run(["gcc", "-O1", *options, "-o", built, SOURCE], check=True)
         except FileNotFoundError:
-            skip_or_fail("gcc is not installed")
+            pytest.skip("gcc is not installed")
         spec = importlib.util.spec_from_file_location(NAME, built)
         assert spec is not None
         assert spec.loader is not None

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.judges import skip_or_fail
+import pytest
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def _mounted(folder: Path, *arguments: str) -> Iterator[None]:
     except FileNotFoundError:
         problem = "there is no mount"
     if problem:
-        skip_or_fail(f"mounting is not possible here: {problem}")
+        pytest.skip(f"mounting is not possible here: {problem}")
     try:
         yield
     finally:

@@ -16,9 +16,9 @@ from paddock.state.machine import StateMachine
 from paddock.storage.cluster.history import FOLDER, read_history
 from paddock.storage.cluster.shared_replay import SharedReplay
 from paddock.storage.data_directory import CACHE
-from paddock.storage.maintenance.backup import Manifest, read_backup
+from paddock.storage.maintenance.archive import unpack
+from paddock.storage.maintenance.backup import Manifest, explained, read_backup
 from paddock.storage.maintenance.history_backup import PREFIX, is_history
-from paddock.storage.maintenance.unpacking import unpack
 from paddock.storage.replay import Replay
 
 
@@ -88,6 +88,6 @@ class BackupSource:
         """Unpack its history; the backup was read, and found to be whole."""
         folder = Path(mkdtemp(prefix="paddock-history-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        with tarfile.open(self._path, "r:*") as archive:
+        with explained(str(self._path)), tarfile.open(self._path, "r:*") as archive:
             unpack(archive, folder, is_history)
         self._unpacked = folder

@@ -188,7 +188,7 @@ class SharedListener(Protocol):
     def room(self) -> asyncio.Future[None] | None:
         """Return None if more records can be taken without piling up.
 
-        Otherwise return what is done when that may be so.
+        Otherwise return a future that is done when that may be so.
         """
 
     def failed(self, error: LogError) -> None:

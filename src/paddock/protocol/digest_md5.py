@@ -30,7 +30,7 @@ MESSAGE_BYTES_MAX: Final = 4096
 _DIRECTIVES_MAX: Final = 32
 
 _SPACE: Final = r"[ \t\r\n]*+"
-# A directive with the empty elements before it, up to the comma behind it. No character fits two
+# A directive with the empty elements before it, up to the comma after it. No character fits two
 # of its parts that follow each other, so none is looked at again and again.
 _DIRECTIVE: Final = re.compile(
     (

@@ -35,7 +35,7 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 _NUMBER_BYTES_MAX: Final = 4096
 
 _ESCAPED: Final = r'\\(?:[0-9a-fA-F]{2}|[,=\n+<>#;\\"])'
-# Escapes, each with what is plain behind it. After every hundred the matcher forgets how it has
+# Escapes, each with what is plain after it. After every hundred the matcher forgets how it has
 # come there: it would need memory for each of them, in a name that may have half a million.
 _QUOTED: Final = rf'[^\\"]*+(?>(?:{_ESCAPED}[^\\"]*+){{1,100}})*'
 _UNQUOTED: Final = rf'[^\\,+<>;"]*+(?>(?:(?:{_ESCAPED}|\\ )[^\\,+<>;"]*+){{1,100}})*'

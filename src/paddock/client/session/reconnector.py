@@ -28,7 +28,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar, cast
 
-from paddock.client.overdue import waited_for
 from paddock.client.session.digest_md5 import DigestConversation
 from paddock.client.session.handshake import (
     SaslConversation,
@@ -41,6 +40,7 @@ from paddock.client.session.hosts import Backoff, Host, HostRing, Randomness
 from paddock.client.session.kerberos import KerberosCredentials, KerberosLogin
 from paddock.client.session.session_log import SessionLog
 from paddock.client.session.transport import Transport
+from paddock.client.time_limits import waited_for
 from paddock.errors import RemoteProtocolError
 from paddock.protocol.exact import ExactTerms
 from paddock.protocol.records import ConnectResponse

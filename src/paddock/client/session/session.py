@@ -23,7 +23,6 @@ from typing import Any, Final
 
 from paddock.client.metrics import ClientMetrics
 from paddock.client.observer import Observer, SessionObserver
-from paddock.client.overdue import limited
 from paddock.client.requests import decoding
 from paddock.client.requests.encoder import encoded, framed_request
 from paddock.client.requests.in_flight import InFlight
@@ -42,6 +41,7 @@ from paddock.client.session.state_publisher import StatePublisher
 from paddock.client.session.transport import Transport
 from paddock.client.session.wake_ups import WakeUps
 from paddock.client.states import Event, EventType, SessionState
+from paddock.client.time_limits import limited
 from paddock.client.watches.watches import ClientWatches
 from paddock.errors import (
     OK,

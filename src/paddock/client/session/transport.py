@@ -72,7 +72,7 @@ class Transport:
             self._asyncio_transport.close()
 
     def wait_closed(self) -> asyncio.Future[None]:
-        """Return what is done when nothing is left of it, after `close`.
+        """Return a future that is done when nothing is left of it, after `close`.
 
         Over TLS both sides have to agree to the end; a peer that does not is not waited for.
         """
@@ -80,7 +80,7 @@ class Transport:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(_CLOSE_SECONDS_MAX, self.abort)
             self._gone.add_done_callback(lambda _: timer.cancel())
-        # Who waits may be cancelled, and others wait, too.
+        # A waiter may be cancelled while others wait.
         return asyncio.shield(self._gone)
 
     def abort(self) -> None:

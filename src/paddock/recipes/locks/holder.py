@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from paddock.client.client import Client
-from paddock.client.overdue import limited, waited_for
 from paddock.client.requests.arguments import check_seconds
+from paddock.client.time_limits import limited, waited_for
 from paddock.errors import LockStateError
 from paddock.recipes.common.departure import OwnedNode
 from paddock.recipes.common.listeners import Listeners

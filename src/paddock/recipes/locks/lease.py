@@ -35,8 +35,8 @@ from contextlib import suppress
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.client.overdue import limited
 from paddock.client.requests.arguments import check_positive_seconds
+from paddock.client.time_limits import limited
 from paddock.errors import BadVersionError, LockStateError, NoNodeError
 from paddock.layouts import LEASE
 from paddock.protocol.acl import ACL, OPEN_TO_ALL

@@ -40,8 +40,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddock.client.client import Client
-from paddock.client.overdue import limited
 from paddock.client.requests.arguments import check_count, check_seconds, checked_data
+from paddock.client.time_limits import limited
 from paddock.client.transaction import Transaction
 from paddock.errors import (
     ConnectionLostError,

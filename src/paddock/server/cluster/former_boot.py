@@ -46,8 +46,10 @@ class FormerBoot:
         self._path = None if folder is None else folder / "boot"
         self._machine = _machine_id() if machine is None else machine
         if folder is not None and self._machine:
-            # A copy has another number in the file system.
-            self._machine += b"-%d" % folder.stat().st_ino
+            # A copy has another number in its file system, and a clone of that, which another
+            # container may have, another device.
+            found = folder.stat()
+            self._machine += b"-%d-%d" % (found.st_dev, found.st_ino)
 
     def read(self) -> bytes:
         """Return the former boot; empty if there is none, or if it may still speak."""

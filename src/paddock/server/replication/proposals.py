@@ -55,7 +55,7 @@ class AwaitedOutcome(Submitter):
         self._outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
 
     def wait(self) -> asyncio.Future[Outcome | None]:
-        """Return what is done when the outcome is known."""
+        """Return a future of the outcome."""
         return self._outcome
 
     def deliver(self, entry: Entry, outcome: Outcome) -> None:

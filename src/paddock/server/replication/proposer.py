@@ -153,7 +153,7 @@ class Proposer(Proposals):
     def drain(self) -> asyncio.Future[None] | None:
         """Halt and return None, if everything that was submitted has been told.
 
-        Otherwise return what is done when that may be so.
+        Otherwise return a future that is done when that may be so.
         """
         if not self._halted and (
             self.in_flight or self._replica.is_behind() or self._gathered.length

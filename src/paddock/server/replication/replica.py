@@ -218,7 +218,7 @@ class Replica:
     def catch_up(self) -> asyncio.Future[None] | None:
         """Return None if nothing is left to do of what the log has said.
 
-        Otherwise return what is done when that may be so.
+        Otherwise return a future that is done when that may be so.
         """
         if self.is_behind() and self.failure is None:
             self._caught_up = self._loop.create_future()

@@ -205,9 +205,10 @@ def read_backup(file: IO[bytes], name: str) -> tuple[Loaded, Manifest]:
     sums: dict[str, str] = {}
     loaded: Loaded | None = None
     manifest: Manifest | None = None
-    with _explained(name), tarfile.open(fileobj=file, mode="r|*") as archive:
+    with explained(name), tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:
-            content = archive.extractfile(member) if member.isfile() else None
+            is_plain = member.isfile() and not member.issparse()
+            content = archive.extractfile(member) if is_plain else None
             if manifest is not None or content is None or member.name in sums:
                 raise BackupError(f"{name}: holds {member.name!r}, which does not belong there")
             hashing = _Hashing(content)
@@ -253,7 +254,7 @@ def _read_manifest(text: bytes) -> Manifest:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def explained(name: str) -> Iterator[None]:
     """Turn every error of a bad file into a BackupError."""
     try:
         yield

@@ -1,5 +1,6 @@
 """Whom a server may replace when it starts."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def test_a_copy_of_the_folder_replaces_nobody(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     assert FormerBoot(tmp_path / "two", b"machine").read() == b""
     assert FormerBoot(tmp_path / "one", b"machine").read() == BOOT
+
+
+def test_a_clone_of_the_file_system_replaces_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FormerBoot(tmp_path, b"machine").write(BOOT)
+    here = tmp_path.stat()
+    clone = os.stat_result((here.st_mode, here.st_ino, here.st_dev + 1, *here[3:]))
+    monkeypatch.setattr(Path, "stat", lambda self: clone)
+    assert FormerBoot(tmp_path, b"machine").read() == b""
 
 
 def test_a_name_that_a_boot_has_had_is_drawn_again() -> None:

@@ -13,6 +13,7 @@ from paddock.log.interface import LogError
 from paddock.state.machine import StateMachine
 from paddock.storage.epoch import begin_epoch
 from paddock.storage.load import Loaded, load
+from paddock.storage.maintenance.archive import unpack
 from paddock.storage.maintenance.backup import (
     BackupError,
     Manifest,
@@ -22,7 +23,6 @@ from paddock.storage.maintenance.backup import (
 )
 from paddock.storage.maintenance.check import check
 from paddock.storage.maintenance.history_backup import history_files
-from paddock.storage.maintenance.unpacking import unpack
 from paddock.storage.state_swap import write_state
 from tests.unit.log.folders import SESSION, FolderBuilder, names, paths
 

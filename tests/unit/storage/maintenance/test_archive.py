@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.storage.maintenance.unpacking import unpack
+from paddock.storage.maintenance.archive import unpack
 
 FILES = {
     "format": b"1\n",

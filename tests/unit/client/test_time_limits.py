@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import traceback
+import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 import pytest
 
-from paddock.client.overdue import limited, waited_for
+from paddock.client.time_limits import limited, waited_for
 from paddock.testing import run_virtually
 
 T = TypeVar("T")
@@ -143,3 +146,28 @@ def test_nothing_is_said_of_a_wait_that_has_said_nothing() -> None:
 
     run_virtually(scenario())
     assert waited_for(TimeoutError()) == []
+
+
+def test_a_limit_that_is_over_keeps_nothing_of_the_wait() -> None:
+    class Thing:
+        pass
+
+    async def wait(things: list[weakref.ref[Thing]]) -> None:
+        thing = Thing()
+        things.append(weakref.ref(thing))
+        async with limited(asyncio.timeout(1)):
+            await _wait()
+
+    async def scenario() -> None:
+        things: list[weakref.ref[Thing]] = []
+        for _ in range(5):
+            with contextlib.suppress(TimeoutError):
+                await wait(things)
+        # The last one may still be known as the error that was handled.
+        assert sum(one() is not None for one in things) <= 1
+
+    gc.disable()
+    try:
+        run_virtually(scenario())
+    finally:
+        gc.enable()

@@ -21,9 +21,9 @@ from pathlib import Path
 def unpack(
     archive: tarfile.TarFile, folder: Path, is_wanted: Callable[[str], bool] | None = None
 ) -> None:
-    """Write the files of an archive into a folder of ours: all, or those whose names are wanted.
+    """Write the files of an archive into a folder: all, or those whose names are wanted.
 
-    Raises tarfile.TarError, or OSError.
+    Raises tarfile.TarError, OSError, or EOFError for an archive that is cut short.
     """
     for member in archive:
         if is_wanted is not None and not is_wanted(member.name):

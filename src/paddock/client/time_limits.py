@@ -6,14 +6,14 @@
     except TimeoutError as error:
         print(waited_for(error))
 
-Who is cancelled while it waits adds to the CancelledError, as a note, what it waits for. Then
-`asyncio.timeout` makes a TimeoutError of it. Two things are as they are here from Python 3.11.3 on
+A wait that is cancelled notes on the CancelledError what it waits for. `asyncio.timeout` makes a
+TimeoutError of it. Two things are as they are here from Python 3.11.3 on
 only:
 
 * The CancelledError is the cause of the TimeoutError. Before, it is the context, until the error
   passes a handler of another one.
-* It does so in a task that was cancelled before, too. Who cleans up after a cancellation, and does
-  not want to wait for ever, is in one.
+* It does so in a task that was cancelled before, too: a cleanup after a cancellation, with a limit,
+  runs in one.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ async def limited(scope: asyncio.Timeout) -> AsyncIterator[None]:
         if cancelled is not None and scope.expired() and task.cancelling() <= before:
             raise TimeoutError from cancelled
         raise
+    finally:
+        # Its traceback has this frame: they would keep each other, and all that waited.
+        cancelled = None
 
 
 def waited_for(error: TimeoutError) -> list[str]:
-    """Return what was waited for, as who was cancelled by `asyncio.timeout` has noted it.
+    """Return what was waited for, as the cancelled wait has noted it.
 
-    To be asked by who has the scope, as soon as it has ended.
+    Before 3.11.3 it is known only until the error passes a handler of another one.
     """
     return list(getattr(error.__cause__ or error.__context__, "__notes__", ()))
