@@ -8,7 +8,7 @@
   up for a while, in favour of watches on the shown paths alone; those of them that are too busy
   are given up as well. The pages below are told to read anew, every few seconds.
 * A page may have read what it shows shortly before it begins to be told. So it is also told of the
-  last seconds, or to read anew if nothing was watched there.
+  last seconds, or to read anew if nothing was watched there, or not yet for so long.
 * A page that takes its events too slowly loses them, and is told to read anew (`resync`). So is
   every page after a lost connection.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -128,6 +129,8 @@ class _Watch:
     owner: Watched
     path: str
     is_recursive: bool
+    # When it was set.
+    set_at: float = 0.0
     # The events of the present second.
     second: float = 0.0
     events: int = 0
@@ -350,6 +353,7 @@ class Watched:
             self._busy[key] = time.monotonic() + _CALM_SECONDS
             self._work.wakes.set()
         else:
+            watch.set_at = time.monotonic()
             self._watches[key] = watch
 
     def _tell_how(self, stream: Stream) -> None:
@@ -361,13 +365,16 @@ class Watched:
     def _has_watches(self, stream: Stream) -> bool:
         return all(map(self._covers, stream.paths))
 
-    def _covers(self, path: str) -> bool:
-        return any((one, True) in self._watches for one in (path, *_above(path)))
+    def _covers(self, path: str, since: float = math.inf) -> bool:
+        """Return whether a path is watched, and has been since then."""
+        watches = (self._watches.get((one, True)) for one in (path, *_above(path)))
+        return any(watch is not None and watch.set_at <= since for watch in watches)
 
     def _tell_recent(self, stream: Stream) -> None:
         since = time.monotonic() - _RECENT_SECONDS
         recent = [fields for at, fields in self._recent if at >= since]
-        if len(recent) == _RECENT_MAX:
+        was_watched = all(self._covers(path, since) for path in stream.paths)
+        if not was_watched or len(recent) == _RECENT_MAX:
             # There may have been more.
             stream.tell("resync", {})
             return

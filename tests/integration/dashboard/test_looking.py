@@ -15,6 +15,7 @@ from paddock.client.client import Client
 from paddock.client.session.hosts import Host
 from paddock.dashboard import sessions, tree, watched
 from paddock.dashboard.access import CSP
+from paddock.dashboard.figures import Watching
 from paddock.monitor import mntr_of
 from paddock.server.config.config import ServerConfig
 from paddock.testing import EmbeddedServer
@@ -196,7 +197,12 @@ def test_a_search_is_bounded_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
     run(story)
 
 
-def test_all_browsers_see_a_change_by_one_session() -> None:
+def test_all_browsers_see_a_change_by_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look_at_no_recipes(watching: Watching) -> None:
+        """They have a watch of their own, which outlives the pages."""
+
+    monkeypatch.setattr(Watching, "_read_recipes", look_at_no_recipes)
+
     async def story(server: EmbeddedServer, stage: Stage, client: Client) -> None:
         await client.create("/app")
         before = await sessions_of(server)
@@ -306,7 +312,10 @@ def test_a_service_that_goes_away_and_comes_back_is_told_and_everything_goes_on(
             assert (await browser.get("/api/children", path="/")).status == 200
             await client.create("/app/after")
             async with browser.live("/app") as below:
-                await awaited(below, "changed", path="/app/after")
+                # It is told, or to read anew if there is a watch for a few seconds only.
+                async for name, fields in below:
+                    if name == "resync" or fields.get("path") == "/app/after":
+                        break
 
     run(story, tmp_path)
 

@@ -62,6 +62,31 @@ async def _passes() -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("recent_s", [60.0, 0.0])
+def test_a_page_reads_anew_what_was_not_watched_when_it_may_have_been_read(
+    monkeypatch: pytest.MonkeyPatch, recent_s: float
+) -> None:
+    """Another page, or what looks for recipes, has had the same node watched just now."""
+    monkeypatch.setattr(watched, "_RECENT_SECONDS", recent_s)
+
+    async def main() -> None:
+        service, pages = Service(), Watched()
+        pages.use(cast(Client, service))
+        pages.follow("/", lambda path: None)
+        await _passes()
+        stream = pages.add(["/a"])
+        await _passes()
+        assert len(service.set) == 1
+        service.set[0](Event(SessionState.CONNECTED, EventType.DELETED, "/a"))
+        [(name, fields)] = await stream.next()
+        assert (name, fields.get("kind")) == (
+            ("resync", None) if recent_s else ("changed", "deleted")
+        )
+        await pages.close()
+
+    asyncio.run(main())
+
+
 def test_a_watch_that_brings_too_much_is_given_up_at_once() -> None:
     """The answer to any other request comes behind all of its events."""
 
