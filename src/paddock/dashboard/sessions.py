@@ -93,6 +93,8 @@ class Sessions:
         self._events = events
         self._reading = asyncio.Lock()
         self._due = self._watchers_due = 0.0
+        # When the last answer was asked for.
+        self._read_at = 0.0
         self._answer: Fields = {}
         self._watchers: dict[str, list[str]] | None = None
 
@@ -100,7 +102,7 @@ class Sessions:
         """Return all sessions, those that ended lately, and what is lacking."""
         async with self._reading:
             if (began := time.monotonic()) >= self._due:
-                self._answer = await self._read()
+                self._answer, self._read_at = await self._read(), began
                 self._due = due(began, time.monotonic(), _KEPT_SECONDS)
         return self._answer
 
@@ -125,11 +127,17 @@ class Sessions:
         return [{"session": one, "address": addresses.get(one)} for one in sessions]
 
     async def one(self, session: str) -> tuple[Fields | None, Fields | None, list[Fields]]:
-        """Return a session that lives, or that has ended, and what is lacking."""
-        answer = await self.fields()
-        lives = next((one for one in answer["sessions"] if one["session"] == session), None)
-        over = next((one for one in answer["ended"] if one["session"] == session), None)
-        return lives, over, answer["lacking"]
+        """Return a session that lives, or that has ended, and what is lacking.
+
+        One that is not known may have begun since the servers were asked. Then it is looked for
+        once more, as soon as they may be asked again.
+        """
+        now = time.monotonic()
+        found = _find(await self.fields(), session)
+        if found[:2] == (None, None) and self._read_at < now:
+            await asyncio.sleep(max(0.0, self._due - time.monotonic()))
+            found = _find(await self.fields(), session)
+        return found
 
     async def _read(self) -> Fields:
         found: dict[int, Session] = {}
@@ -188,6 +196,12 @@ class Sessions:
                 "how": whitelist("mntr", "cons", "dump"),
             }
         ]
+
+
+def _find(answer: Fields, session: str) -> tuple[Fields | None, Fields | None, list[Fields]]:
+    lives = next((one for one in answer["sessions"] if one["session"] == session), None)
+    over = next((one for one in answer["ended"] if one["session"] == session), None)
+    return lives, over, answer["lacking"]
 
 
 def due(began: float, ended: float, least: float) -> float:

@@ -122,6 +122,24 @@ def test_sessions_are_told_by_words_or_by_the_admin_server_and_why_others_ended(
     asyncio.run(main())
 
 
+def test_a_session_that_has_begun_since_the_servers_were_asked_is_shown() -> None:
+    """A view may link to it that has seen it elsewhere, such as in a line for a lock."""
+
+    async def main() -> None:
+        config = ServerConfig(port=0, four_letter_words=WORDS)
+        async with EmbeddedServer(config=config) as server, dashboard(server.hosts) as stage:
+            browser = await stage.browser()
+            before = (await browser.get("/api/sessions")).json()
+            async with connect(server.hosts) as client:
+                session = f"0x{client.session_id:x}"
+                assert all(one["session"] != session for one in before["sessions"])
+                told = await browser.get("/api/session", id=session)
+                assert told.json()["session"]["session"] == session
+            assert (await browser.get("/api/session", id="0x1")).status == 404
+
+    asyncio.run(main())
+
+
 def test_a_chroot_is_the_root_of_the_page() -> None:
     async def main() -> None:
         async with EmbeddedServer() as server, connect(server.hosts) as client:
