@@ -273,3 +273,14 @@ def test_what_is_changed_in_the_history_is_noticed(loaded: Loaded, tmp_path: Pat
     for change in changes:
         assert "does not hold what its manifest says" in refusal(repacked(data, **change))
     assert "does not belong there" in refusal(repacked(data, **{"history/../evil": b""}))
+
+
+def test_a_file_with_holes_does_not_belong_in_a_backup() -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("format")
+        member.type = tarfile.GNUTYPE_SPARSE
+        archive.addfile(member)
+    packed.seek(0)
+    with pytest.raises(BackupError, match="'format', which does not belong there"):
+        read_backup(packed, "backup")
